@@ -308,7 +308,7 @@ impl Engine {
             Reshaping::Compact(wishes) => {
                 self.session.record.open(git_branch(&self.options.cwd))?;
                 let mut live = self.live(None, events, cancel, started_at);
-                live.held = Some(Vec::new());
+                live.shaping.held = Some(Vec::new());
                 let wishes = wishes.as_deref();
                 let (level, trigger) = (Level::Manual, Trigger::Manual);
                 let attempt = Attempt { level, trigger, keep: Keep::Little, wishes, over: None };
@@ -316,7 +316,7 @@ impl Engine {
                     true => live.sum_up(attempt).await?,
                     false => Summed::Failed("compaction is switched off".to_owned()),
                 };
-                told.append(&mut live.held.take().unwrap_or_default());
+                told.append(&mut live.shaping.held.take().unwrap_or_default());
                 let question = live.question.clone();
                 self.keep_of(question);
                 match summed {

@@ -13,12 +13,11 @@ use super::Engine;
 use super::input::Choices;
 use super::models::is_another;
 use crate::account::Tally;
-use crate::compact::breaker::Breaker;
 use crate::event::Event;
 use crate::limits::{BESIDE_QUEUED_MAX, REPORTS_QUEUED_MAX};
 use crate::tools::executor::Executor;
 use crate::tools::schedule::Terms;
-use crate::turn::live::{Folding, Foresight, LastReply, Live, Summaries};
+use crate::turn::live::{Attempts, Dialled, Foresight, LastReply, Live, Noticed, Shaping, Summaries};
 use crate::turn::{End, run};
 
 impl Engine {
@@ -70,6 +69,18 @@ impl Engine {
         let terms =
             Terms { running_max: self.options.tool_calls_running_max, siblings: self.options.siblings };
         let listing_chars_max = self.listing_chars_max();
+        let noticed = Noticed {
+            memory: self.memory.clone(),
+            skills: self.skills.clone(),
+            listing_chars_max,
+            changed_files: self.changed_files.clone(),
+            files_noted: &mut self.files_noted,
+            files_told: &mut self.files_told,
+            watched_files: self.watched_files.clone(),
+            settings_looked_at: None,
+        };
+        let dialled =
+            Dialled { dials: self.dials.clone(), seen: self.dials_seen, model: self.options.model.clone() };
         Live {
             session: &mut self.session,
             client: &self.kin.client,
@@ -82,41 +93,21 @@ impl Engine {
             options: &self.options,
             question,
             gauge: self.gauge.clone(),
-            folding: Folding::by(folder),
-            breaker: Breaker::default(),
-            breaker_told: false,
-            nothing_told: false,
-            refused_by_hook: false,
-            settings_looked_at: None,
-            micro_again_at: 0,
-            fold_again_at: 0,
-            no_folds_told: false,
-            held: None,
             spending: Arc::clone(&self.kin.spending),
             foresight: Foresight::default(),
             turn: 0,
             stop_feedback: None,
             left_out_by_name: HashSet::new(),
             stop_hook_active: false,
-            tried: Arc::default(),
-            asked_at: Duration::ZERO,
-            again: None,
-            put_again: None,
+            attempts: Attempts::default(),
             paid: None,
             summaries: Summaries::by(summariser),
+            shaping: Shaping::with_folder(folder),
             board: self.board.clone(),
             queue: self.queue.clone(),
-            dials: self.dials.clone(),
-            dials_seen: self.dials_seen,
-            dialled: self.options.model.clone(),
             cache: &mut self.cache,
-            memory: self.memory.clone(),
-            skills: self.skills.clone(),
-            listing_chars_max,
-            changed_files: self.changed_files.clone(),
-            watched_files: self.watched_files.clone(),
-            files_told: &mut self.files_told,
-            files_noted: &mut self.files_noted,
+            noticed,
+            dialled,
             executor: Executor::new(Arc::clone(&bench), terms),
             bench,
             _watch: self.background.keep_watch(),

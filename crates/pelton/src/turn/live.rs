@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pelton_model::stream::Sender;
-use pelton_model::{Again, Ask, Client, ModelError, Prefix, Tried, World};
+use pelton_model::{Ask, Client, ModelError, Prefix, World};
 use pelton_wire::stop::StopReason;
 use serde::Deserialize;
 use serde_json::Value;
@@ -37,24 +37,19 @@ use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::aside::Told;
 use crate::compact::Room;
-use crate::compact::breaker::Breaker;
-use crate::context::memory::Memory;
 use crate::context::reminder;
-use crate::dials::Dials;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, Refused, ToolStarted};
 use crate::gauge::Gauge;
 use crate::history::{Entry, EntryId};
-use crate::hooks::{HookEvent, ToolCall, WatchedFiles};
+use crate::hooks::{HookEvent, ToolCall};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
 use crate::options::Options;
 use crate::permission::{Change, Update};
 use crate::queue::Queue;
 use crate::session::Session;
-use crate::skills::Skills;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
 use crate::tools::builtin::plan;
-use crate::tools::changed::ChangedFiles;
 use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::file_memory::Moment;
 use crate::tools::offer::Offer;
@@ -64,11 +59,12 @@ use crate::tools::structured::StructuredOutput;
 use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
 pub(crate) use ahead::Foresight;
-pub(crate) use answer::CUT_BY_LIMIT;
-pub(crate) use attach::attachment_of;
+pub(crate) use answer::{Attempts, CUT_BY_LIMIT};
+pub(crate) use attach::{Noticed, attachment_of};
 pub(crate) use cache::CacheAudit;
+pub(crate) use cascade::Shaping;
 pub(crate) use compact::{Attempt, Summed};
-pub(crate) use fold::Folding;
+pub(crate) use recover::Dialled;
 pub(crate) use sources::{Known, know_what_is_sent};
 pub(crate) use summaries::Summaries;
 pub(crate) use usage::{Around, context_usage};
@@ -114,24 +110,8 @@ pub(crate) struct Live<'a> {
     /// Prompts that came meanwhile.
     pub queue: Queue,
     pub cache: &'a mut CacheAudit,
-    pub memory: Memory,
-    pub skills: Skills,
-    /// Characters that may be spent on telling what skills there are.
-    pub listing_chars_max: usize,
-    pub changed_files: ChangedFiles,
-    /// What files read since then hold was not noted.
-    pub files_noted: &'a mut Moment,
-    /// The files that hooks want to hear of.
-    pub watched_files: WatchedFiles,
-    /// Files read since then have not brought what they bring.
-    pub files_told: &'a mut Moment,
-    /// When files of settings were looked at last.
-    pub settings_looked_at: Option<Duration>,
-    /// What was changed meanwhile, and which of those changes count already.
-    pub dials: Dials,
-    pub dials_seen: u64,
-    /// The model they stand at, as far as that counts already.
-    pub dialled: String,
+    pub noticed: Noticed<'a>,
+    pub dialled: Dialled,
     pub cancel: CancellationToken,
     pub started_at: Duration,
     pub tally: Tally,
@@ -146,36 +126,12 @@ pub(crate) struct Live<'a> {
     pub left_out_by_name: HashSet<Rung>,
     /// It goes on only because a stop hook wanted it.
     pub stop_hook_active: bool,
-    /// Requests in vain to models that were given up for another.
-    pub tried: Arc<Vec<Tried>>,
-    /// When the question was first asked, of whichever model.
-    pub asked_at: Duration,
-    /// The last answer was cut: what the question for its rest waits for.
-    pub again: Option<Box<Again>>,
-    /// M6: the question that is put once more for an answer in one piece. Nothing is sent while nobody pulls.
-    pub put_again: Option<pelton_model::Call>,
+    pub attempts: Attempts,
     /// The money of the call that is being made.
     pub paid: Option<Box<InFlight>>,
     /// What calls came to, in a line each turn.
     pub summaries: Summaries,
-    /// C3: finished stretches that are being folded.
-    pub folding: Folding,
-    /// C6: what was tried to make the context smaller.
-    pub breaker: Breaker,
-    /// That it is not tried any more was said.
-    pub breaker_told: bool,
-    /// That there is nothing to sum up was said.
-    pub nothing_told: bool,
-    /// C9: a hook does not want the conversation to be summed up.
-    pub refused_by_hook: bool,
-    /// Boundaries that are told later, by whoever asked for them.
-    pub held: Option<Vec<Event>>,
-    /// C2 found too little to clear, and looks again from so many tokens on.
-    pub micro_again_at: u64,
-    /// C3 found nothing to fold, and looks again from so many tokens on.
-    pub fold_again_at: u64,
-    /// That no fold was ready when one was needed was said.
-    pub no_folds_told: bool,
+    pub shaping: Shaping,
 }
 
 /// What the newest trip to the model left behind, for what comes next and for the result.
@@ -223,7 +179,7 @@ impl Hands for Live<'_> {
         if self.last.unrecorded.is_some() {
             return Fit::Blocked(Blocked::Unrecorded);
         }
-        if self.put_again.is_some() {
+        if self.attempts.put_again.is_some() {
             // It is the same question, and its money is set aside.
             return Fit::Ready;
         }
@@ -329,7 +285,7 @@ impl Hands for Live<'_> {
 impl Live<'_> {
     /// What is left to tell once the reason for the end is known.
     pub async fn end(&mut self, terminal: Terminal) {
-        if self.put_again.take().is_some() {
+        if self.attempts.put_again.take().is_some() {
             self.pay_nothing();
         }
         self.close_ahead().await;
@@ -438,7 +394,7 @@ impl Live<'_> {
                 }
                 Some(news) = self.beside.recv() => self.tell_beside(news).await,
                 () = self.summaries.advance() => {}
-                () = self.folding.advance() => {}
+                () = self.shaping.folding.advance() => {}
             }
         }
     }

@@ -57,7 +57,8 @@ struct Obliging {
 
 impl Asker for Obliging {
     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
-        let is_heard = || std::fs::read_to_string(&self.heard).is_ok_and(|all| all.contains("PermissionRequest"));
+        let is_heard =
+            || std::fs::read_to_string(&self.heard).is_ok_and(|all| all.contains("PermissionRequest"));
         Box::pin(async move {
             while !is_heard() {
                 tokio::time::sleep(Duration::from_millis(5)).await;

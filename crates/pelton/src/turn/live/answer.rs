@@ -8,7 +8,7 @@ use futures::StreamExt;
 use pelton_model::catalogue::ThinkingKinds;
 use pelton_model::{
     Again, BadInput, Block, BlockKind, DeltaKind, Earlier, ErrorKind, ModelError, Notice, Started, Step,
-    Thinking, catalogue,
+    Thinking, Tried, catalogue,
 };
 use pelton_wire::stop::StopReason;
 
@@ -40,10 +40,23 @@ struct Answer {
     held: Vec<Block>,
 }
 
+/// What the next question has to do with those before it that brought no whole answer.
+#[derive(Default)]
+pub(crate) struct Attempts {
+    /// Requests in vain to models that were given up for another.
+    pub tried: Arc<Vec<Tried>>,
+    /// When the question was first asked, of whichever model.
+    pub asked_at: Duration,
+    /// The last answer was cut: what the question for its rest waits for.
+    pub again: Option<Box<Again>>,
+    /// M6: the question that is put once more for an answer in one piece. Nothing is sent while nobody pulls.
+    pub put_again: Option<pelton_model::Call>,
+}
+
 impl Live<'_> {
     pub(super) async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
         self.last.files_known = self.bench.cx.files.now();
-        let again = self.put_again.take();
+        let again = self.attempts.put_again.take();
         let mut is_sent = again.is_some();
         let mut call = match again {
             Some(call) => call,
@@ -80,7 +93,7 @@ impl Live<'_> {
                 Some(_) = self.foresight.running.next() => continue,
                 step = call.next() => step,
                 () = self.summaries.advance() => continue,
-                () = self.folding.advance() => continue,
+                () = self.shaping.folding.advance() => continue,
             };
             match step {
                 Some(Step::Requesting { .. }) => {
@@ -129,7 +142,7 @@ impl Live<'_> {
                         return Ok(Reply::OverBudget(Bought::Nothing));
                     }
                     if notice.non_streaming {
-                        self.put_again = Some(call);
+                        self.attempts.put_again = Some(call);
                         return Ok(self.no_stream(notice).await);
                     }
                     wait = self.waits_for_retry(&notice);
@@ -169,7 +182,7 @@ impl Live<'_> {
         ask.messages = view.request(ask.cache);
         (ask.max_tokens, ask.thinking) = (self.max_tokens(), thinking);
         (ask.fallbacks, ask.earlier) = (self.models_left(), self.taken_elsewhere());
-        ask.after = self.again.take();
+        ask.after = self.attempts.again.take();
         let messages = Messages { changed: changed.as_ref(), has_images };
         self.cache.sent(&ask, &self.tools, messages, self.world.now());
         self.client.call(ask)
@@ -454,19 +467,19 @@ impl Live<'_> {
     /// What the question took so far, if it was asked of other models before.
     fn taken_elsewhere(&mut self) -> Earlier {
         let now = self.world.monotonic();
-        let requests = self.tried.iter().fold(0, |sum: u32, tried| sum.saturating_add(tried.times));
+        let requests = self.attempts.tried.iter().fold(0, |sum: u32, tried| sum.saturating_add(tried.times));
         if requests == 0 {
-            self.asked_at = now;
+            self.attempts.asked_at = now;
         }
-        Earlier { requests, elapsed: now.saturating_sub(self.asked_at) }
+        Earlier { requests, elapsed: now.saturating_sub(self.attempts.asked_at) }
     }
 
     /// What cut the answer, if anything did. An answer ends the row of requests in vain; one that was cut does not.
     fn cut_of(&mut self, reply: &pelton_model::Reply) -> Option<ModelError> {
-        let mut tried = std::mem::take(&mut self.tried);
+        let mut tried = std::mem::take(&mut self.attempts.tried);
         let mut error = ModelError::clone(reply.cut.as_ref()?);
         if reply.again.is_some() {
-            self.tried = tried;
+            self.attempts.tried = tried;
             return Some(error);
         }
         Arc::make_mut(&mut tried).extend_from_slice(&error.tried);
@@ -478,9 +491,9 @@ impl Live<'_> {
     fn files_known(&mut self) -> Option<FileFacts> {
         let files = &self.bench.cx.files;
         let mut held = std::mem::take(&mut self.session.files_told);
-        let read = files.newest_since(*self.files_noted, CHANGED_FILES_WATCHED_MAX).into_iter().rev();
+        let read = files.newest_since(*self.noticed.files_noted, CHANGED_FILES_WATCHED_MAX).into_iter().rev();
         held.extend(read.map(|(path, content)| (path.to_path_buf(), Some(content.written()))));
-        *self.files_noted = files.now();
+        *self.noticed.files_noted = files.now();
         (!held.is_empty()).then(|| FileFacts { sample: Fingerprint::sample(), held })
     }
 
@@ -550,7 +563,7 @@ impl Live<'_> {
         };
         // If nobody is asked for the rest, the run ends with what broke it, and says it then.
         self.last.cut = (!matches!(rest, Rest::Nobody(_))).then(|| error.to_string());
-        self.again = again.filter(|_| rest == Rest::Same);
+        self.attempts.again = again.filter(|_| rest == Rest::Same);
         self.note(LoopKind::Withheld, format!("the answer was cut: {error}")).await;
         self.last.error = Some(error);
         Reply::Withheld(Withheld::StreamCut { complete, rest })
@@ -592,9 +605,9 @@ impl Live<'_> {
             self.last.held_back = Some(format!("API Error: {error}"));
         }
         // Whoever reads why nobody answers wants to know who was asked.
-        if !self.tried.is_empty() {
-            Arc::make_mut(&mut self.tried).extend_from_slice(&error.tried);
-            error.tried = std::mem::take(&mut self.tried);
+        if !self.attempts.tried.is_empty() {
+            Arc::make_mut(&mut self.attempts.tried).extend_from_slice(&error.tried);
+            error.tried = std::mem::take(&mut self.attempts.tried);
         }
         self.last.error = Some(error);
         reply

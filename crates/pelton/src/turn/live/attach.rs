@@ -2,22 +2,42 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Live;
 use crate::context::attachment::{Attachment, AttachmentKind};
+use crate::context::memory::Memory;
 use crate::context::reminder;
 use crate::event::Event;
 use crate::file_history::Beside;
-use crate::hooks::{Arrived, HookEvent};
+use crate::hooks::{Arrived, HookEvent, WatchedFiles};
 use crate::limits::SETTINGS_LOOK_INTERVAL;
 use crate::queue::Held;
 use crate::reload;
-use crate::skills::Called;
+use crate::skills::{Called, Skills};
 use crate::tools::bench::HookWords;
-use crate::tools::changed::{Changed, Which};
+use crate::tools::changed::{Changed, ChangedFiles, Which};
+use crate::tools::file_memory::Moment;
 use crate::tools::mentions::{Mentioned, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
+
+/// What is noticed around the conversation, and what of it the model, or a hook, was told.
+pub(crate) struct Noticed<'a> {
+    pub memory: Memory,
+    pub skills: Skills,
+    /// Characters that may be spent on telling what skills there are.
+    pub listing_chars_max: usize,
+    pub changed_files: ChangedFiles,
+    /// What files read since then hold was not noted.
+    pub files_noted: &'a mut Moment,
+    /// Files read since then have not brought what they bring.
+    pub files_told: &'a mut Moment,
+    /// The files that hooks want to hear of.
+    pub watched_files: WatchedFiles,
+    /// When files of settings were looked at last.
+    pub settings_looked_at: Option<Duration>,
+}
 
 impl Live<'_> {
     /// Appends what has changed around the conversation since the model was last asked. Nothing is spliced in: what
@@ -72,7 +92,8 @@ impl Live<'_> {
     /// Files that are not any more what the model read.
     async fn attach_changed_files(&mut self) -> Result<(), TranscriptError> {
         let which = if self.may_have_written() { Which::Likely } else { Which::InPassing };
-        let changed = self.changed_files.look(&self.bench.cx.files, which, self.world.monotonic()).await;
+        let changed =
+            self.noticed.changed_files.look(&self.bench.cx.files, which, self.world.monotonic()).await;
         self.session.heard_of_files(&changed);
         match attachment_of(changed) {
             Some(attachment) => self.attach(&attachment).await,
@@ -94,14 +115,14 @@ impl Live<'_> {
         }
         let now = self.world.monotonic();
         let is_just_done =
-            self.settings_looked_at.is_some_and(|at| now.saturating_sub(at) < SETTINGS_LOOK_INTERVAL);
+            self.noticed.settings_looked_at.is_some_and(|at| now.saturating_sub(at) < SETTINGS_LOOK_INTERVAL);
         // Hooks of calls may have changed them, whatever the calls did.
         let are_heard =
             [HookEvent::PreToolUse, HookEvent::PostToolUse].iter().any(|event| bench.hooks.listens(*event));
         if is_just_done && !are_heard && !self.may_have_written() {
             return;
         }
-        self.settings_looked_at = Some(now);
+        self.noticed.settings_looked_at = Some(now);
         for event in reload::heed(&*watch, &bench.hooks, &bench.permissions, &bench.cwd_now()).await {
             self.events.send(event).await;
         }
@@ -112,12 +133,12 @@ impl Live<'_> {
         let bench = Arc::clone(&self.bench);
         let cwd = bench.cwd_now();
         let mut all = Vec::new();
-        for instructed in self.memory.take_instructed() {
+        for instructed in self.noticed.memory.take_instructed() {
             all.extend(bench.hooks.instructed(&instructed, &cwd).await);
         }
-        for (file, what) in self.watched_files.look() {
+        for (file, what) in self.noticed.watched_files.look() {
             let fired = bench.hooks.file_changed(&file, what, &cwd).await;
-            fired.iter().for_each(|fired| self.watched_files.add_named(&fired.verdict.extras, &cwd));
+            fired.iter().for_each(|fired| self.noticed.watched_files.add_named(&fired.verdict.extras, &cwd));
             all.extend(fired);
         }
         for fired in all {
@@ -128,7 +149,7 @@ impl Live<'_> {
 
     /// Skills that the model called for, and those that have come.
     async fn attach_skills(&mut self) -> Result<(), TranscriptError> {
-        for Called { file, text, loan, model, effort } in self.skills.take_called() {
+        for Called { file, text, loan, model, effort } in self.noticed.skills.take_called() {
             self.bench.permissions.lend_more(&loan);
             if let Some(model) = model {
                 self.ask_from_now_on(&model).await;
@@ -138,7 +159,7 @@ impl Live<'_> {
                 self.attach(&Attachment::skill(file, text)).await?;
             }
         }
-        match self.skills.news(self.listing_chars_max) {
+        match self.noticed.skills.news(self.noticed.listing_chars_max) {
             Some(news) => self.attach(&news).await,
             None => Ok(()),
         }
@@ -150,20 +171,20 @@ impl Live<'_> {
         file: PathBuf,
         text: String,
     ) -> Result<(), TranscriptError> {
-        self.skills.was_read(&file, &text);
+        self.noticed.skills.was_read(&file, &text);
         self.attach(&Attachment::skill(file, text)).await
     }
 
     /// Memory of the directories that files were read in, and rules about those files.
     async fn attach_memory(&mut self) -> Result<(), TranscriptError> {
         let files = &self.bench.cx.files;
-        let read = files.used_since(*self.files_told);
-        *self.files_told = files.now();
-        self.skills.touched(&read).await;
-        for attachment in self.memory.touched(read).await {
+        let read = files.used_since(*self.noticed.files_told);
+        *self.noticed.files_told = files.now();
+        self.noticed.skills.touched(&read).await;
+        for attachment in self.noticed.memory.touched(read).await {
             self.attach(&attachment).await?;
         }
-        for content in self.memory.take_notices() {
+        for content in self.noticed.memory.take_notices() {
             self.events.send(Event::Informational { content, prevents_continuation: false }).await;
         }
         Ok(())

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::Live;
 use super::compact::{Attempt, Summed};
+use super::fold::Folding;
 use super::usage::{Around, context_usage};
 use crate::compact::auto::Keep;
+use crate::compact::breaker::Breaker;
 use crate::compact::usage::breakdown;
 use crate::compact::{ContextUsage, Level, local, micro, weight};
 use crate::context::tools_by_server;
@@ -18,6 +20,36 @@ use crate::spill::Shown;
 use crate::transcript::TranscriptError;
 use crate::turn::decide::Blocked;
 use std::sync::Arc;
+
+/// What was done in this submission to keep what is sent small.
+#[derive(Default)]
+pub(crate) struct Shaping {
+    /// C3: finished stretches that are being folded.
+    pub folding: Folding,
+    /// C6: what was tried to make the context smaller.
+    pub breaker: Breaker,
+    /// That it is not tried any more was said.
+    pub breaker_told: bool,
+    /// That there is nothing to sum up was said.
+    pub nothing_told: bool,
+    /// That no fold was ready when one was needed was said.
+    pub no_folds_told: bool,
+    /// C9: a hook does not want the conversation to be summed up.
+    pub refused_by_hook: bool,
+    /// C2 found too little to clear, and looks again from so many tokens on.
+    pub micro_again_at: u64,
+    /// C3 found nothing to fold, and looks again from so many tokens on.
+    pub fold_again_at: u64,
+    /// Boundaries that are told later, by whoever asked for them.
+    pub held: Option<Vec<Event>>,
+}
+
+impl Shaping {
+    /// With this model to make folds, if they are wanted.
+    pub fn with_folder(model: Option<String>) -> Self {
+        Self { folding: Folding::by(model), ..Self::default() }
+    }
+}
 
 impl Live<'_> {
     /// Makes what will be sent fit, level by level. Tells why the model must not be asked, if so.
@@ -32,13 +64,13 @@ impl Live<'_> {
         if let Some(blocked) = self.autocompact().await? {
             return Ok(Some(blocked));
         }
-        if !self.room.fits(self.used()) && !self.refused_by_hook {
-            if self.breaker.wanted(self.turn) && self.breaker.is_refilling() {
+        if !self.room.fits(self.used()) && !self.shaping.refused_by_hook {
+            if self.shaping.breaker.wanted(self.turn) && self.shaping.breaker.is_refilling() {
                 return Ok(Some(self.refilled().await));
             }
             let keep = self.room.window_tokens * local::KEEP_PERCENT / 100;
             if self.make_sendable(keep, Enough::Fits, "the window is full").await? {
-                self.breaker.made_room(self.turn);
+                self.shaping.breaker.made_room(self.turn);
             }
         }
         Ok(None)
@@ -56,7 +88,7 @@ impl Live<'_> {
     async fn microcompact(&mut self) -> Result<(), TranscriptError> {
         let used = self.used();
         let threshold = self.room.percent(self.options.compact.micro_percent);
-        if used < threshold || used < self.micro_again_at {
+        if used < threshold || used < self.shaping.micro_again_at {
             return Ok(());
         }
         let outline = self.session.history.view().outline();
@@ -68,7 +100,7 @@ impl Live<'_> {
             }
             micro::Plan::TooLittle { tokens } => {
                 // Said once, and looked at again when there is more.
-                self.micro_again_at = used + self.room.percent(MICRO_STEP_PERCENT);
+                self.shaping.micro_again_at = used + self.room.percent(MICRO_STEP_PERCENT);
                 let why = format!(
                     "microcompact did not run: {used} tokens are in use, but only {tokens} of them are old results"
                 );
@@ -84,18 +116,18 @@ impl Live<'_> {
         if used < self.room.percent(self.options.compact.auto_percent) {
             return Ok(None);
         }
-        if let Some(why) = self.breaker.open() {
-            if !std::mem::replace(&mut self.breaker_told, true) {
+        if let Some(why) = self.shaping.breaker.open() {
+            if !std::mem::replace(&mut self.shaping.breaker_told, true) {
                 let why = format!("autocompact did not run: {why}");
                 self.note(LoopKind::Compaction, why).await;
             }
             return Ok(None);
         }
-        if self.refused_by_hook {
+        if self.shaping.refused_by_hook {
             return Ok(None);
         }
-        self.breaker.wanted(self.turn);
-        if self.breaker.is_refilling() {
+        self.shaping.breaker.wanted(self.turn);
+        if self.shaping.breaker.is_refilling() {
             return Ok(Some(self.refilled().await));
         }
         let aggressive = used >= self.room.percent(self.options.compact.aggressive_percent);
@@ -104,7 +136,7 @@ impl Live<'_> {
             Attempt { level: Level::Autocompact, trigger: Trigger::Auto, keep, wishes: None, over: None };
         Ok(match self.sum_up(attempt).await? {
             Summed::Smaller => {
-                self.breaker.worked(self.turn);
+                self.shaping.breaker.worked(self.turn);
                 if self.used() >= self.room.percent(self.options.compact.auto_percent) {
                     // What cannot be summed up fills it: that will be so the next time, too.
                     self.give_up_summing(
@@ -123,20 +155,20 @@ impl Live<'_> {
                 None
             }
             Summed::Failed(why) => {
-                self.breaker.failed();
+                self.shaping.breaker.failed();
                 self.note(LoopKind::Compaction, format!("autocompact failed: {why}")).await;
                 None
             }
             Summed::Nothing => {
                 // There will be more; until then it is said once.
-                if !std::mem::replace(&mut self.nothing_told, true) {
+                if !std::mem::replace(&mut self.shaping.nothing_told, true) {
                     let why = "autocompact did not run: there is nothing old to sum up".to_owned();
                     self.note(LoopKind::Compaction, why).await;
                 }
                 None
             }
             Summed::Refused(why) => {
-                self.refused_by_hook = true;
+                self.shaping.refused_by_hook = true;
                 self.note(LoopKind::Compaction, format!("autocompact did not run: a hook refused it: {why}"))
                     .await;
                 None
@@ -147,7 +179,7 @@ impl Live<'_> {
 
     /// Summing up cannot help: it is said once, with the figures, and not tried again before something new is said.
     async fn give_up_summing(&mut self, why: &str) {
-        self.breaker.was_futile();
+        self.shaping.breaker.was_futile();
         let content = format!("{why}. {}", self.breakdown());
         self.note(LoopKind::Compaction, content.clone()).await;
         self.events.send(Event::Informational { content, prevents_continuation: false }).await;
@@ -225,8 +257,8 @@ impl Live<'_> {
         let Change { before_tokens, after_tokens } = change;
         self.folded(before_tokens);
         // What could not be folded before may be now, and what is not sent any more needs no fold.
-        self.fold_again_at = 0;
-        self.folding.give_up_unless(self.session.history.view());
+        self.shaping.fold_again_at = 0;
+        self.shaping.folding.give_up_unless(self.session.history.view());
         let reason = format!(
             "{}: from about {before_tokens} to {after_tokens} tokens ({} % of the room before): {why}",
             level.name(),
@@ -238,7 +270,7 @@ impl Live<'_> {
         let boundary =
             Boundary { edit, level, trigger, before_tokens, after_tokens, reason, summary, duration };
         let event = Event::Context(ContextEvent::Boundary(Arc::new(boundary)));
-        match &mut self.held {
+        match &mut self.shaping.held {
             Some(held) => held.push(event),
             None => self.events.send(event).await,
         }

@@ -113,7 +113,7 @@ impl Live<'_> {
         };
         let smaller = match self.sum_up(attempt).await? {
             Summed::Smaller => {
-                self.breaker.worked(self.turn);
+                self.shaping.breaker.worked(self.turn);
                 if !self.room.fits(self.used()) {
                     self.shorten_after_refusal("a summary was not enough").await?;
                 }
@@ -218,9 +218,9 @@ impl Live<'_> {
         };
         self.session.sync().await?;
         // A reader begins here, and must know of all of them.
-        *self.files_noted = Moment::BEGINNING;
+        *self.noticed.files_noted = Moment::BEGINNING;
         self.offer.tell_anew(told.sources.shelved.is_some());
-        let instructed = self.memory.take_instructed();
+        let instructed = self.noticed.memory.take_instructed();
         self.know_what_is_sent().await;
         self.tell_compacted(Ok(())).await;
         let duration = self.world.monotonic().saturating_sub(began);
@@ -268,7 +268,7 @@ impl Live<'_> {
             && let Some((id, change)) = self.session.compact(level, trigger, &summed_up)?
         {
             self.session.sync().await?;
-            *self.files_noted = Moment::BEGINNING;
+            *self.noticed.files_noted = Moment::BEGINNING;
             self.offer.tell_anew(told.sources.shelved.is_some());
             let why = format!("{why}: the oldest rounds were left out");
             let boundary = Some((summed_up.summary, trigger));
@@ -280,7 +280,7 @@ impl Live<'_> {
                 let content = content.to_owned();
                 self.events.send(Event::Informational { content, prevents_continuation: false }).await;
             }
-            let mut instructed = self.memory.take_instructed();
+            let mut instructed = self.noticed.memory.take_instructed();
             if told.sources.memory.is_none() {
                 instructed.clear();
             }

@@ -66,15 +66,15 @@ impl Live<'_> {
     pub(super) async fn collapse(&mut self) -> Result<(), TranscriptError> {
         self.stage_made().await;
         if self.used() >= self.room.percent(self.options.compact.auto_percent)
-            && self.folding.pending.is_some()
+            && self.shaping.folding.pending.is_some()
         {
             // The alternative is to wait for a summary of everything.
             let cancel = self.cancel.clone();
-            cancel.run_until_cancelled(self.folding.advance()).await;
+            cancel.run_until_cancelled(self.shaping.folding.advance()).await;
             self.stage_made().await;
         }
         if self.used() >= self.room.percent(self.options.compact.collapse_percent) {
-            if self.session.folds.is_empty() && !std::mem::replace(&mut self.no_folds_told, true) {
+            if self.session.folds.is_empty() && !std::mem::replace(&mut self.shaping.no_folds_told, true) {
                 let why = "collapse did not run: no folds are ready".to_owned();
                 self.note(LoopKind::Compaction, why).await;
             }
@@ -125,14 +125,14 @@ impl Live<'_> {
 
     /// What was made is kept until it is needed, if it is of use.
     async fn stage_made(&mut self) {
-        let Some((stretch, said)) = self.folding.made.take() else { return };
+        let Some((stretch, said)) = self.shaping.folding.made.take() else { return };
         let entries = self.session.history.view().entries_between(stretch.from, stretch.to);
         if entries.is_empty() {
             // Something else was done about it in the meantime.
             return;
         }
         let Some(said) = said.filter(|said| !said.trim().is_empty()) else {
-            self.breaker.fold_failed();
+            self.shaping.breaker.fold_failed();
             return self.note(LoopKind::Compaction, "a fold could not be made".to_owned()).await;
         };
         let fold = Fold::new(stretch, &said, &entries);
@@ -141,7 +141,7 @@ impl Live<'_> {
         let view = self.session.history.view();
         let tokens = view.tokens_of(&fold.words) + skills.map(|text| view.tokens_of(&text)).sum::<u64>();
         if !is_gain(tokens, stretch) {
-            self.breaker.fold_failed();
+            self.shaping.breaker.fold_failed();
             let why = format!("a fold was thrown away: {tokens} tokens for {}", stretch.tokens);
             return self.note(LoopKind::Compaction, why).await;
         }
@@ -151,21 +151,21 @@ impl Live<'_> {
     }
 
     async fn ask_for_fold(&mut self) {
-        let Some(model) = self.folding.model.clone() else { return };
-        if self.folding.pending.is_some()
+        let Some(model) = self.shaping.folding.model.clone() else { return };
+        if self.shaping.folding.pending.is_some()
             || self.session.folds.len() >= FOLDS_STAGED_MAX
-            || !self.breaker.may_fold()
+            || !self.shaping.breaker.may_fold()
         {
             return;
         }
         let used = self.used();
-        if used < self.fold_again_at {
+        if used < self.shaping.fold_again_at {
             return;
         }
         let view = self.session.history.view();
         let after = self.session.folds.last().map(|fold| fold.stretch.to);
         let Some(stretch) = stretch(&view.outline(), self.room, after) else {
-            self.fold_again_at = used + self.room.percent(FOLD_STEP_PERCENT);
+            self.shaping.fold_again_at = used + self.room.percent(FOLD_STEP_PERCENT);
             return;
         };
         let prompt = shown(&view.entries_between(stretch.from, stretch.to));
@@ -174,13 +174,13 @@ impl Live<'_> {
         let paid = match wish {
             Wish::Granted(paid) => paid,
             Wish::Later(why) | Wish::Refused(why) => {
-                self.breaker.fold_failed();
+                self.shaping.breaker.fold_failed();
                 return self.note(LoopKind::Budget, format!("no fold is made: {why}")).await;
             }
         };
         let asked = side::ask(self.client.clone(), ask, paid, "a fold", self.beside_in.clone());
         let asked = asked.map(|answer| Told::from(answer.ok()?).whole_words()).boxed();
-        self.folding.pending = Some(Pending { stretch, asked });
+        self.shaping.folding.pending = Some(Pending { stretch, asked });
     }
 }
 

@@ -35,7 +35,7 @@ impl Live<'_> {
                     return false;
                 }
                 // Nobody waits for a summary or a fold.
-                Wish::Later(_) if self.summaries.give_up() | self.folding.give_up() => continue,
+                Wish::Later(_) if self.summaries.give_up() | self.shaping.folding.give_up() => continue,
                 Wish::Later(why) => {
                     if !std::mem::replace(&mut told, true) {
                         self.note(LoopKind::Budget, why).await;

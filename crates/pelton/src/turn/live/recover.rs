@@ -7,7 +7,7 @@ use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 use super::Live;
 use crate::compact::Level;
 use crate::context::{served_by, tools_json};
-use crate::dials::Set;
+use crate::dials::{Dials, Set};
 use crate::event::{Event, LoopKind};
 use crate::history::{Edit, MediaLeftOut, View, is_familiar};
 use crate::limits::{IMAGES_LARGE_MAX, REQUEST_BYTES_KEPT, REQUEST_BYTES_MAX};
@@ -41,6 +41,15 @@ fn begins_anew(transition: Transition) -> bool {
             | Transition::EmptyReplyNudge
             | Transition::StructuredOutputRetry
     )
+}
+
+/// What may be changed while the turn goes on: which model is asked, and how.
+pub(crate) struct Dialled {
+    pub dials: Dials,
+    /// The changes that count already.
+    pub seen: u64,
+    /// The model they stand at, as far as that counts already.
+    pub model: String,
 }
 
 impl Live<'_> {
@@ -83,14 +92,14 @@ impl Live<'_> {
                 self.say_as_user(SAY_MORE).await
             }
             Transition::MaxOutputTokensEscalate => self.raise_output_limit().await,
-            Transition::FallbackRetry if self.put_again.is_some() => {
+            Transition::FallbackRetry if self.attempts.put_again.is_some() => {
                 self.tell_another_way().await;
                 Ok(())
             }
             Transition::FallbackRetry => {
                 let error = self.last.error.take();
                 let because = error.as_ref().map_or(&ErrorKind::Overloaded, |error| &error.kind).wire_name();
-                self.tried = error.map(|error| error.tried).unwrap_or_default();
+                self.attempts.tried = error.map(|error| error.tried).unwrap_or_default();
                 self.ask_next_model(because).await;
                 // If something of the last answer was complete, the rest of it is wanted.
                 if !self.executor.is_empty() {
@@ -188,15 +197,16 @@ impl Live<'_> {
 
     /// What was changed since the model was last asked holds from here on.
     pub(super) fn heed_dials(&mut self) {
-        self.dials.set_planning(self.bench.permissions.mode() == Mode::Plan);
-        let Some(Set { model, thinking, display, effort, .. }) = self.dials.turned(&mut self.dials_seen)
+        self.dialled.dials.set_planning(self.bench.permissions.mode() == Mode::Plan);
+        let Some(Set { model, thinking, display, effort, .. }) =
+            self.dialled.dials.turned(&mut self.dialled.seen)
         else {
             return;
         };
         (self.question.thinking, self.question.display, self.question.effort) = (thinking, display, effort);
         // Another model may be asked than the dials say, for this submission or instead of it: that holds until they are turned to
         // another.
-        let before = std::mem::replace(&mut self.dialled, model.clone());
+        let before = std::mem::replace(&mut self.dialled.model, model.clone());
         if model == before || model == self.question.model {
             return;
         }

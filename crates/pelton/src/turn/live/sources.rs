@@ -90,7 +90,7 @@ impl Live<'_> {
     pub(super) async fn sources(&mut self, cut: Cut) -> ToldAgain {
         let room = usize::try_from(self.room.percent(FILES_REATTACHED_PERCENT_MAX)).unwrap_or(usize::MAX);
         let files = self.files(room.saturating_mul(CHARS_PER_TOKEN), |_| true).await;
-        let memory = self.memory.clone().reread().await;
+        let memory = self.noticed.memory.clone().reread().await;
         let mut kept = self.session.kept.clone();
         kept.served = Some(self.offer.told_still(true));
         for (path, _) in self.bench.cx.files.newest(FILES_REATTACHED_MAX * 2).iter().rev() {
@@ -122,7 +122,7 @@ impl Live<'_> {
                 .then(|| plan::rules(self.options.plan_instructions.as_deref())),
             todos: self.todo_lines(),
             files,
-            skills: self.skills.told_again(),
+            skills: self.noticed.skills.told_again(),
             background: self.in_background(),
         };
         ToldAgain { sources, kept }
@@ -131,7 +131,7 @@ impl Live<'_> {
     /// The model knows what it is sent, and nothing else: memory and skills go by that after what is sent has changed.
     /// Gives texts of skills that it had and has no more.
     pub(super) async fn know_what_is_sent(&mut self) -> Vec<(PathBuf, String)> {
-        know_what_is_sent(self.session.history.view(), &self.memory, &self.skills).await
+        know_what_is_sent(self.session.history.view(), &self.noticed.memory, &self.noticed.skills).await
     }
 
     fn surroundings(&self) -> String {
