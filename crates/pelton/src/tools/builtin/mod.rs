@@ -7,7 +7,7 @@ mod glob;
 mod grep;
 mod notebook_edit;
 pub(crate) mod plan;
-mod read;
+pub(crate) mod read;
 pub(crate) mod task;
 pub(crate) mod tasks;
 pub(crate) mod todo;

@@ -5,6 +5,7 @@ mod pager;
 mod pdf;
 mod picture;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
@@ -336,7 +337,7 @@ fn scan(
     if Format::of(&piece[..filled]).is_some() {
         return Ok(Scan::Image);
     }
-    if piece[..filled].starts_with(b"%PDF-") {
+    if piece[..filled].starts_with(PDF_MARK) {
         return Ok(Scan::Pdf);
     }
     let Some(encoding) = Encoding::of_head(&piece[..filled]) else { return Ok(Scan::Binary) };
@@ -375,6 +376,18 @@ fn scan(
     // Copied: there was room for more.
     let whole = is_whole.then(|| piece.as_slice().to_vec());
     Ok(Scan::Text { page: pager.finish(), content: Some(fingerprinter.finish()), encoding, whole })
+}
+
+/// What every PDF begins with.
+const PDF_MARK: &[u8] = b"%PDF-";
+
+/// What a file says, if its words are what Read shows of it: not those of a picture, a document or a program.
+pub(crate) fn words_of(content: &[u8]) -> Option<Cow<'_, str>> {
+    if Format::of(content).is_some() || content.starts_with(PDF_MARK) {
+        return None;
+    }
+    let encoding = Encoding::of(content)?;
+    Some(encoding.decode(&content[encoding.mark_bytes(content)..]))
 }
 
 fn refusal(path: &Path, error: &DiskError) -> String {

@@ -1,5 +1,6 @@
 //! What is told again after a compaction, from where it comes: a summary is not trusted for it.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,8 +25,8 @@ use crate::skills::Skills;
 use crate::spill::{self, Shown, first_chars};
 use crate::tools::ToolCx;
 use crate::tools::background::{BackgroundKind, BackgroundTask};
-use crate::tools::builtin::plan;
 use crate::tools::builtin::todo::Todo;
+use crate::tools::builtin::{plan, read};
 use crate::transcript::TranscriptError;
 
 /// Characters of a token, about.
@@ -311,7 +312,8 @@ async fn text_of(path: &Path) -> Option<String> {
     if !facts.is_file() || facts.len() > READ_BYTES_MAX {
         return None;
     }
-    String::from_utf8(tokio::fs::read(path).await.ok()?).ok()
+    let content = tokio::fs::read(path).await.ok()?;
+    read::words_of(&content).map(Cow::into_owned)
 }
 
 /// Bytes of a file that is shown again in part at least.

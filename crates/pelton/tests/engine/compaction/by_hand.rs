@@ -66,6 +66,40 @@ async fn loop_C8_somebody_asks_for_a_summary_and_takes_it_back() {
 }
 
 #[tokio::test]
+async fn pit_C4_files_are_told_again_by_their_words_and_documents_not_at_all() {
+    let read = |file: &str| tool("Read", json!({"file_path": file}));
+    let script = Script::new()
+        .reply([read("page.pdf"), read("older.txt"), read("plain.txt")])
+        .reply([text(format!("All read. {}", "And more. ".repeat(300)))])
+        .reply([text("And now?")])
+        .step(summary("Three files were read."))
+        .reply([text("After.")]);
+    let stage = Stage::new(script).await;
+    // A document may be made of nothing but letters.
+    stage.write(
+        "page.pdf",
+        "%PDF-1.4\n1 0 obj\n<< /Type /Page >>\nendobj\ntrailer << /Root 1 0 R >>\n%%EOF\n",
+    );
+    let cafes = "Ein Café für müde Bären, schön am Fluß, mit Äpfeln und Öl. ".repeat(20);
+    let in_latin_1: Vec<u8> = cafes.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    std::fs::write(stage.path("older.txt"), in_latin_1).unwrap();
+    stage.write("plain.txt", "Beans.\n");
+    let mut engine = stage.engine();
+    run(&mut engine, "Read them.").await.assert_completed();
+    run(&mut engine, "Go on.").await.assert_completed();
+
+    assert_eq!(levels(&run(&mut engine, "/compact").await), ["manual"]);
+
+    run(&mut engine, "What now?").await.assert_completed();
+    let words = stage.request(5).to_string();
+    for there in ["Three files were read.", "Beans.", "Ein Café für müde Bären"] {
+        assert!(words.contains(there), "{there} is missing: {words}");
+    }
+    assert!(!words.contains("endobj"), "{words}");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn what_a_change_by_hand_tells_is_the_figure_that_is_shown_also_in_another_process() {
     let stage = Stage::new(three_exchanges()).await;
     let file = talk(&stage).await.transcript_file().unwrap();
