@@ -478,6 +478,8 @@ pub const PATTERN_FILES_MAX: usize = 2_000;
 pub const PATTERN_NAMES_SEEN_MAX: usize = 50_000;
 /// Histories of files that are taken away at one time.
 pub const FILE_HISTORIES_SWEPT_MAX: usize = 200;
+/// How often all histories of files are looked at, at most, to take old ones away.
+pub const FILE_HISTORY_SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long the history of a session's files is kept, in days.
 pub const FILE_HISTORY_KEPT_DAYS: u64 = 30;
 /// Names in texts of other languages that are followed to files, for rules that guard some.

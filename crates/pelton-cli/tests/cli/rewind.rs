@@ -119,5 +119,8 @@ fn old_histories_are_swept() {
     assert!(old.exists());
     std::fs::remove_file(place.config().join("settings.json")).unwrap();
     place.task(&hello(), ["hi"]).run().well();
+    assert!(old.exists(), "all were looked at today");
+    std::fs::File::open(history.join(".swept")).unwrap().set_modified(long_ago).unwrap();
+    place.task(&hello(), ["hi"]).run().well();
     assert!(!old.exists() && young.exists());
 }
