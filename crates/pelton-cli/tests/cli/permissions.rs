@@ -266,6 +266,16 @@ fn what_many_trades_look_at_is_not_asked_about() {
 }
 
 #[test]
+fn beginnings_of_options_roads_that_are_not_there_yet_and_protected_names_in_texts_are_no_way_around() {
+    check("seventh_reach.jsonl", 600);
+}
+
+#[test]
+fn what_agents_look_at_all_day_and_work_beside_protected_names_is_not_asked_about() {
+    check("seventh_looks.jsonl", 500);
+}
+
+#[test]
 fn numbers_commits_and_names_that_a_line_asks_for_are_looked_at_unasked() {
     check("fifth_looks.jsonl", 450);
 }

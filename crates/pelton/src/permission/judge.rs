@@ -98,6 +98,8 @@ pub(super) struct Touched {
     pub may_name: Vec<Place>,
     /// What texts in other languages may name.
     pub may_hold: Vec<Place>,
+    /// Those of them that steer other programs.
+    pub may_steer: Vec<Place>,
     /// Files that its options may name for it to write.
     pub may_write: Vec<Place>,
     /// The directory it goes to.
@@ -336,6 +338,10 @@ impl RuleSet {
             return Decision::new(Verdict::Allow, HELD, Cause::Hook);
         }
         if let Some((place, name)) = changed().find_map(|place| Some((place, protected(place)?))) {
+            return is_protected(&name, place);
+        }
+        let may_change = || touched.may_write.iter().chain(&touched.may_steer);
+        if let Some((place, name)) = may_change().find_map(|place| Some((place, protected(place)?))) {
             return is_protected(&name, place);
         }
         if request.hook == HookSays::Vouches {

@@ -95,6 +95,13 @@ pub(super) fn protected(place: &Place) -> Option<String> {
     by_name(&place.given).or_else(|| (place.given != place.real).then(|| by_name(&place.real)).flatten())
 }
 
+/// Whether a path names a protected file, or something in a protected directory.
+pub(super) fn is_below_protected(path: &Path) -> bool {
+    let is_file = |name| protected::find(name).is_some_and(|known| known.kind == protected::Kind::File);
+    path.file_name().is_some_and(is_file)
+        || path.parent().is_some_and(|above| protected_name(above).is_some())
+}
+
 fn protected_name(path: &Path) -> Option<String> {
     let shown = |name: &OsStr| Some(name.to_string_lossy().to_lowercase());
     let mut names = path.iter().peekable();

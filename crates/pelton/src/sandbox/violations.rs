@@ -162,9 +162,14 @@ fn is_kept_away(path: &Path, root: &Path) -> bool {
 
 /// Words of a line that could be paths, as absolute ones.
 fn paths_in(line: &str, cwd: &Path) -> Vec<PathBuf> {
-    // A shell says first who complains, and where: `/bin/bash: line 1: `.
+    // A shell says first who complains, and where: `/bin/bash: line 1: `, `/bin/sh: 1: `.
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     let behind_line = line.split_once(": line ").and_then(|(_, rest)| rest.split_once(": "));
-    let line = behind_line.map_or(line, |(_, rest)| rest);
+    let behind_number = || {
+        let (_, rest) = line.split_once("sh: ")?;
+        rest.split_once(": ").filter(|(number, _)| is_number(number))
+    };
+    let line = behind_line.or_else(behind_number).map_or(line, |(_, rest)| rest);
     let between = |c: char| c.is_whitespace() || "'\"`‘’“”(),;=<>".contains(c);
     let words =
         line.split(between).map(|word| word.trim_end_matches([':', '.'])).filter(|word| !word.is_empty());
@@ -223,6 +228,10 @@ mod tests {
                 "cp: cannot create regular file '../x': Permission denied",
                 "writing (outside of the working directories): /x",
             ),
+            (
+                "/bin/sh: 1: cannot create /etc/x: Permission denied",
+                "writing (outside of the working directories): /etc/x",
+            ),
             ("cat: /secret/key: Permission denied", "reading: /secret/key"),
             (
                 "error: could not lock config file .git/config: Read-only file system",
@@ -260,6 +269,7 @@ mod tests {
         assert!(is_about_sockets("Error: connect EPERM 127.0.0.1:80", &[]));
         assert!(!is_about_sockets("chown: x: Operation not permitted", &["chown 0 x"]));
         for line in [
+            "/bin/sh: 1: touch: Permission denied",
             "/usr/bin/bash: line 1: kill: (7) - Operation not permitted",
             "cat: sub/x: Permission denied",
             "make: *** [all] Error 1",

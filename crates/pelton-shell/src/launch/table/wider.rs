@@ -568,6 +568,7 @@ pub(super) const LAUNCHERS: &[Launcher] = &[
         ..NONE
     },
     Launcher { name: "npx", valued: "p", text: "c", text_long: &["call"], ..PACKAGES },
+    Launcher { name: "bun", after: Some("x"), flags_long: &["bun", "silent", "verbose"], ..NONE },
     Launcher { name: "bunx", flags_long: &["bun", "silent", "verbose"], ..NONE },
     Launcher { name: "npm", after: Some("exec"), text: "c", text_long: &["call"], ..PACKAGES },
     Launcher { name: "npm", after: Some("explore"), operands: 1, ..PACKAGES },

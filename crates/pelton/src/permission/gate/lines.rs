@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::judge::Touched;
-use super::super::place::{Here, Kind, Place};
+use super::super::place::{Here, Kind, Place, is_below_protected};
 use super::super::rule;
 use super::super::shell::{
     Deed, Files, Look, Move, Patch, PatchText, Reach, Removal, Step, Survey, is_harmless, names_in_patch,
@@ -13,7 +13,7 @@ use super::below::{Unwanted, holds_links_out, holds_protected};
 use super::patterns::{matching, protected_matches};
 use super::{Gate, place};
 use crate::limits::{
-    DIRECTORIES_JUDGED_MAX, NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX, PATCH_JUDGED_BYTES_MAX,
+    DIRECTORIES_JUDGED_MAX, NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX, OWN_LINKS_MAX, PATCH_JUDGED_BYTES_MAX,
 };
 use crate::places::{Follower, normalised};
 
@@ -30,6 +30,8 @@ struct Dirs {
     is_lost: bool,
     /// Names that the line itself makes links of, or carries links to: where they lead nobody knows yet.
     relinked: Vec<PathBuf>,
+    /// Links that the line makes, and where they may lead.
+    led: Vec<(PathBuf, PathBuf)>,
     /// The line itself may make what git takes for a repository.
     may_make_repository: bool,
     follower: Follower,
@@ -48,6 +50,7 @@ impl Gate {
             sure: None,
             is_lost: false,
             relinked: Vec::new(),
+            led: Vec::new(),
             may_make_repository: false,
             follower: Follower::default(),
         };
@@ -88,8 +91,15 @@ impl Gate {
                     touched.looks_at = None;
                     touched.elsewhere = Some("a link that the line puts there may lead elsewhere");
                 }
-                let relinked = if survey.steps.len() > 1 { self.relinked(step, &dirs) } else { Vec::new() };
-                dirs.relinked.extend(relinked);
+                dirs.follow_own_links(&mut touched);
+                if survey.steps.len() > 1 {
+                    let relinked = self.relinked(step, &dirs);
+                    if step.makes_links() {
+                        let led = self.led(step, &relinked, &dirs);
+                        dirs.led.extend(led);
+                    }
+                    dirs.relinked.extend(relinked);
+                }
                 let gone_to = self.goes(step, &dirs);
                 if let Some(all) = known {
                     dirs.all = all;
@@ -117,6 +127,9 @@ impl Gate {
                 Deed::Write(files) | Deed::Remove(files) => (self.places(files, dirs), false),
                 Deed::WriteInto(target, source) => (self.places_in(target, source, dirs), false),
                 Deed::Patch(patch) => {
+                    if patch.below != Files::Named(".".to_owned()) {
+                        touched.may_write.extend(self.meant(&patch.below, dirs));
+                    }
                     match self.patched(patch, dirs) {
                         Some(places) => touched.may_write.extend(places),
                         // Whatever is there may be changed.
@@ -129,10 +142,13 @@ impl Gate {
                 let named = protected_matches(pattern).into_iter().map(|name| dirs.start.join(name));
                 touched.edits.extend(named.filter_map(|path| dirs.place(&path)));
             }
-            match places {
-                Some(places) if is_read => touched.reads.extend(places),
-                Some(places) => touched.edits.extend(places),
-                None => touched.all_edits_known = false,
+            let places = places.unwrap_or_else(|| {
+                touched.all_edits_known = false;
+                self.by_letters(deed.files(), dirs)
+            });
+            match is_read {
+                true => touched.reads.extend(places),
+                false => touched.edits.extend(places),
             }
         }
         for deed in &step.redirected {
@@ -149,6 +165,7 @@ impl Gate {
                 Some(places) => into.extend(places),
                 None => {
                     touched.elsewhere = Some("nobody can say where its redirection leads");
+                    into.extend(self.by_letters(files, dirs));
                     let paths = self.paths(files, dirs).unwrap_or_default();
                     let hides =
                         |path: &PathBuf| place(path, &dirs.follower).is_err_and(|error| is_evasive(&error));
@@ -201,20 +218,31 @@ impl Gate {
         if has_guards {
             touched.is_evasive |= self.reach_guarded(&touched.reads, rule::Deed::Read, here)
                 || self.reach_guarded(&touched.edits, rule::Deed::Edit, here);
+            let is_pattern = |files: &Files| matches!(files, Files::Matching(_));
+            touched.is_evasive |= step.patterns_are_wider
+                && step.may_name.iter().chain(step.look.iter().flat_map(|look| &look.files)).any(is_pattern);
             // Behind `popd` nobody knows which file a relative name means.
             let is_relative =
                 |files: &Files| matches!(files, Files::Named(path) if !path.starts_with(['/', '-']));
             touched.is_evasive |=
                 dirs.is_lost && step.moves.is_none() && step.may_name.iter().any(is_relative);
         }
-        if !is_understood && has_guards {
-            touched.may_hold = self.held_in(&step.may_hold, dirs);
-            let written = step.may_write.iter().filter_map(|files| self.places(files, dirs)).flatten();
+        if !is_understood {
+            // The name of a protected directory alone is none: programs that leave it out name it, too.
+            touched.may_steer =
+                self.held_in(&step.may_hold, |name| is_below_protected(Path::new(name)), dirs);
+            let written = step.may_write.iter().flat_map(|files| self.meant(files, dirs));
             touched.may_write.extend(written);
+        }
+        if !is_understood && has_guards {
+            touched.may_hold = self.held_in(&step.may_hold, |_| true, dirs);
             for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
                 match place(&path, &dirs.follower) {
                     Ok(place) => touched.may_name.push(place),
-                    Err(error) => touched.is_evasive |= is_evasive(&error),
+                    Err(error) => {
+                        touched.is_evasive |= is_evasive(&error);
+                        touched.may_name.extend(dirs.place(&normalised(&path)));
+                    }
                 }
             }
         }
@@ -260,6 +288,24 @@ impl Gate {
         made.flatten().flat_map(|place| [place.given, place.real]).collect()
     }
 
+    /// Links that a command makes with the names they may lead to: seen from where it is run, and from where they are.
+    fn led(&self, step: &Step, links: &[PathBuf], dirs: &Dirs) -> Vec<(PathBuf, PathBuf)> {
+        let mut led = Vec::new();
+        for deed in &step.deeds {
+            let Deed::Read(files) = deed else { continue };
+            let beside = |link: &PathBuf| match (files, link.parent()) {
+                (Files::Named(path), Some(dir)) => Some(dir.join(path)),
+                _ => None,
+            };
+            let sources = self.paths(files, dirs).unwrap_or_default();
+            for link in links {
+                led.extend(sources.iter().cloned().chain(beside(link)).map(|source| (link.clone(), source)));
+            }
+        }
+        led.truncate(OWN_LINKS_MAX);
+        led
+    }
+
     /// Whether below one of these directories is something that a rule guards.
     fn reach_guarded(&self, places: &[Place], deed: rule::Deed, here: &Here) -> bool {
         let is_entered = |place: &&Place| place.kind == Kind::Directory;
@@ -271,10 +317,6 @@ impl Gate {
 
     /// The files that a patch names, if it can be read.
     fn patched(&self, patch: &Patch, dirs: &Dirs) -> Option<Vec<Place>> {
-        // Nobody would look at them.
-        if !self.rules.restricting().any(rule::Rule::is_about_files) {
-            return Some(Vec::new());
-        }
         let mut names = Vec::new();
         match &patch.text {
             PatchText::Written(text) => names.extend(names_in_patch(text, patch.strip)),
@@ -282,10 +324,17 @@ impl Gate {
                 for path in
                     files.iter().map(|files| self.paths(files, dirs)).collect::<Option<Vec<_>>>()?.concat()
                 {
-                    names.extend(names_in_patch(&patch_in(&path)?, patch.strip));
+                    match patch_in(&path) {
+                        Some(text) => names.extend(names_in_patch(&text, patch.strip)),
+                        None if self.rules.restricting().any(rule::Rule::is_about_files) => return None,
+                        None => {}
+                    }
                 }
             }
-            PatchText::Unknown => return None,
+            // Without rules about files nothing depends on it but what it says itself.
+            PatchText::Unknown => {
+                return (!self.rules.restricting().any(rule::Rule::is_about_files)).then(Vec::new);
+            }
         }
         if names.len() > NAMES_IN_TEXTS_MAX {
             return None;
@@ -295,14 +344,14 @@ impl Gate {
         Some(named.filter_map(|path| self.followed(&path, dirs)).collect())
     }
 
-    /// The files that may be named in texts in other languages.
-    fn held_in(&self, texts: &[String], dirs: &Dirs) -> Vec<Place> {
+    /// The files that may be named in texts in other languages, of those names that count.
+    fn held_in(&self, texts: &[String], counts: impl Fn(&str) -> bool, dirs: &Dirs) -> Vec<Place> {
         let mut names: Vec<&str> = Vec::new();
         let divides = |c: char| c.is_whitespace() || "'\"`()[]{};,=<>|&\\\0".contains(c);
         for name in texts.iter().flat_map(|text| text.split(divides)) {
             let is_name =
                 name.len() <= NAME_IN_TEXT_BYTES_MAX && name.contains(|c: char| c.is_alphanumeric());
-            if is_name && !names.contains(&name) && names.len() < NAMES_IN_TEXTS_MAX {
+            if is_name && counts(name) && !names.contains(&name) && names.len() < NAMES_IN_TEXTS_MAX {
                 names.push(name);
             }
         }
@@ -310,7 +359,19 @@ impl Gate {
             Some(rest) => Files::InHome(rest.to_owned()),
             None => Files::Named(name.to_owned()),
         });
-        files.filter_map(|files| self.places(&files, dirs)).flatten().collect()
+        files.flat_map(|files| self.meant(&files, dirs)).collect()
+    }
+
+    /// Where these files are, or would be by the letters of their paths.
+    fn meant(&self, files: &Files, dirs: &Dirs) -> Vec<Place> {
+        self.places(files, dirs).unwrap_or_else(|| self.by_letters(files, dirs))
+    }
+
+    /// Where paths lead that the system cannot follow yet: behind a directory that is not there `..` leads nowhere, but the line
+    /// may make that directory. For what restricts, never for what allows.
+    fn by_letters(&self, files: &Files, dirs: &Dirs) -> Vec<Place> {
+        let paths = self.paths(files, dirs).unwrap_or_default();
+        paths.iter().filter_map(|path| dirs.place(&normalised(path))).collect()
     }
 
     /// Where these files are, from every directory it may be. `None` if one cannot be followed.
@@ -488,6 +549,33 @@ impl Dirs {
         };
         let finds = |look: &Look| look.files.iter().any(|files| matches!(files, Files::Matching(_)));
         named.into_iter().any(is_behind) || step.look.as_ref().is_some_and(finds)
+    }
+
+    /// Adds what lies behind links that the line itself makes, to what a later command touches.
+    fn follow_own_links(&self, touched: &mut Touched) {
+        if self.led.is_empty() {
+            return;
+        }
+        let behind = |places: &[Place]| -> Vec<Place> {
+            let leads = |(link, to): &(PathBuf, PathBuf)| {
+                let rest = places.iter().filter_map(|place| place.given.strip_prefix(link).ok());
+                let paths: Vec<PathBuf> = rest.map(|rest| normalised(&to.join(rest))).collect();
+                paths
+            };
+            let paths: Vec<PathBuf> = self.led.iter().flat_map(leads).collect();
+            paths.iter().filter_map(|path| self.place(path)).collect()
+        };
+        for places in [
+            &mut touched.reads,
+            &mut touched.edits,
+            &mut touched.input,
+            &mut touched.output,
+            &mut touched.may_name,
+            &mut touched.may_write,
+        ] {
+            let more = behind(places);
+            places.extend(more);
+        }
     }
 
     /// Whether git may take one of these directories, or one above, for a repository although it has no `.git`: then files that

@@ -180,6 +180,19 @@ impl Arg {
         matches!(self.parts.as_slice(), [Part::Parameter { name, plain: true, .. }] if matches!(name.as_str(), "$" | "!" | "#" | "?"))
     }
 
+    /// Whether it is one variable in quotes with a name in its place where it is not set: `"${CI:-}"`.
+    pub fn has_plain_stand_in(&self) -> bool {
+        let [Part::Parameter { name, plain: false, quoted: true }] = self.parts.as_slice() else {
+            return false;
+        };
+        let inside = self.written.strip_prefix("\"${").and_then(|text| text.strip_suffix("}\""));
+        let behind = inside.and_then(|inside| inside.strip_prefix(name.as_str()));
+        let value =
+            behind.map(|text| text.trim_start_matches(':')).and_then(|text| text.strip_prefix(['-', '+']));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
+        value.is_some_and(|value| value.chars().all(is_plain))
+    }
+
     /// Whether it stays one word, whatever its variables are and commands say.
     pub fn is_one_word(&self) -> bool {
         self.one_word

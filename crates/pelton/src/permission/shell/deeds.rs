@@ -1,5 +1,6 @@
 //! What programs that are about files do to which of them.
 
+mod archives; // what goes into archives, and comes out of them
 mod git; // what git writes in the working tree
 mod patches; // files that a patch names
 mod rewriters; // programs that write sources anew, or make directories of files
@@ -25,6 +26,14 @@ pub(in super::super) enum Deed {
 }
 
 impl Deed {
+    /// What it is done to.
+    pub fn files(&self) -> &Files {
+        match self {
+            Self::Read(files) | Self::Write(files) | Self::Remove(files) | Self::WriteInto(files, _) => files,
+            Self::Patch(patch) => &patch.below,
+        }
+    }
+
     /// The same in another directory, if that makes a difference.
     pub fn below(&self, dir: &str) -> Option<Self> {
         let inside = |files: &Files| match files {
@@ -59,14 +68,14 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         "dd" => of_dd(rest),
         "test" | "[" => of_test(rest),
         "find" | "gfind" | "bfs" => of_find(rest),
-        "tar" | "gtar" | "bsdtar" => of_tar(rest),
+        "tar" | "gtar" | "bsdtar" => archives::of_tar(rest),
         "git" => git::deeds(rest),
         "go" => rewriters::deeds("go", rest),
-        "cpio" | "pax" => of_copier(rest),
+        "cpio" | "pax" => archives::of_copier(rest),
         "aws" | "gsutil" | "gcloud" | "rclone" => of_cloud(rest),
         "fd" | "fdfind" => of_fd(rest),
         "cargo" => of_cargo(rest),
-        "7z" | "7za" | "7zr" | "7zz" => of_archiver(rest),
+        "7z" | "7za" | "7zr" | "7zz" => archives::of_archiver(rest),
         "ag" | "ack" | "pt" | "ugrep" | "ug" | "sift" => of_search(rest),
         "docker" | "podman" | "nerdctl" | "kubectl" | "oc" => of_containers(rest),
         "gh" | "glab" if rest.get(1).and_then(Arg::literal) == Some("clone") => PLAIN.deeds(&rest[2..], true),
@@ -163,6 +172,12 @@ fn here() -> Deed {
 fn is_any_flag(arg: &Arg, letters: &str) -> bool {
     let text = arg.prefix();
     text.starts_with('-') && !text.starts_with("--") && text.contains(|letter| letters.contains(letter))
+}
+
+/// Whether a long option, as it is written, may be this one: programs take the beginning of a name for all of it.
+pub(super) fn may_be_option(written: &str, option: &str) -> bool {
+    let written = written.trim_start_matches('-');
+    !written.is_empty() && option.trim_start_matches('-').starts_with(written)
 }
 
 /// Words with which programs that write their files anew only say what they would do.
@@ -376,7 +391,11 @@ const KNOWN: &[Known] = &[
     },
     Known { names: &["strace", "ltrace"], takes: "oeps", writes: &["-o"], shape: Shape::Nothing, ..PLAIN },
     Known { names: &["tcpdump"], takes: "wricsCGWFzy", writes: &["-w"], shape: Shape::Nothing, ..PLAIN },
-    Known { names: &["ffmpeg", "convert", "magick"], takes: "", shape: Shape::Copies, ..PLAIN },
+    Known {
+        names: &["ffmpeg", "convert", "magick", "pdftotext", "pdftoppm", "ps2pdf", "qpdf"],
+        shape: Shape::Copies,
+        ..PLAIN
+    },
     Known {
         names: &["uniq"],
         takes: "fsw",
@@ -414,6 +433,16 @@ const EDIT_FLAGS: &[&str] = &[
 ];
 
 impl Known {
+    /// The long option that this is, or may be the beginning of.
+    fn spelled_out<'a>(&self, name: &'a str) -> &'a str
+    where
+        Self: 'a,
+    {
+        let is_known = self.takes_long.contains(&name) || EDIT_FLAGS.contains(&name);
+        let mut begun = self.takes_long.iter().filter(|option| !is_known && may_be_option(name, option));
+        begun.next().copied().unwrap_or(name)
+    }
+
     fn deeds(&self, args: &[Arg], by_name: bool) -> Deeds {
         let mut known = by_name;
         let mut operands: Vec<&Arg> = Vec::new();
@@ -450,9 +479,10 @@ impl Known {
                     Some((name, value)) => (name, Some(value)),
                     None => (long, None),
                 };
+                let option = self.spelled_out(name);
                 let value = match glued {
                     Some(value) => arg.literal().map(|_| Arg::certain(value)),
-                    None if self.takes_long.contains(&name) => args.next().cloned(),
+                    None if self.takes_long.contains(&option) => args.next().cloned(),
                     None => None,
                 };
                 // The beginning of a name is as good as all of it, and may be one that takes a directory.
@@ -460,7 +490,7 @@ impl Known {
                     && (!self.plain_edit || self.takes_long.contains(&name) || EDIT_FLAGS.contains(&name))
                     && !(self.shape == Shape::Removes && name == "parents");
                 if let Some(value) = value {
-                    write(&format!("--{name}"), &value, &mut deeds, &mut known);
+                    write(&format!("--{option}"), &value, &mut deeds, &mut known);
                 }
             } else if let Some(cluster) = text.strip_prefix('-').filter(|cluster| !cluster.is_empty()) {
                 known &= arg.literal().is_some();
@@ -565,9 +595,20 @@ fn of_find(args: &[Arg]) -> Deeds {
     let mut deeds = Vec::new();
     let starts = search_starts(args);
     let files = |args: &[Arg]| args.iter().filter_map(Arg::probable_files).collect::<Vec<_>>();
+    let is_test = |arg: &Arg| {
+        matches!(arg.literal(), Some("-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-iwholename"))
+    };
+    // What it looks for is what is taken away, unless that is passed by.
+    let sought = args
+        .windows(2)
+        .enumerate()
+        .filter(|(at, pair)| is_test(&pair[0]) && args.get(at + 2).and_then(Arg::literal) != Some("-prune"));
+    let sought: Vec<Files> = sought.filter_map(|(_, pair)| pair[1].probable_files()).collect();
     for (at, arg) in args.iter().enumerate() {
         match arg.literal() {
-            Some("-delete") => deeds.extend(files(&starts).into_iter().map(Deed::Remove)),
+            Some("-delete") => {
+                deeds.extend(files(&starts).into_iter().chain(sought.iter().cloned()).map(Deed::Remove));
+            }
             Some("-fprint" | "-fprint0" | "-fls" | "-fprintf") => {
                 deeds.extend(args.get(at + 1).and_then(Arg::probable_files).map(Deed::Write));
             }
@@ -581,50 +622,6 @@ fn of_find(args: &[Arg]) -> Deeds {
             _ => {}
         }
     }
-    Deeds { deeds, is_plain_edit: false }
-}
-
-/// What goes into an archive, or comes out of one.
-fn of_tar(args: &[Arg]) -> Deeds {
-    let mut deeds = Vec::new();
-    let mut operands: Vec<Files> = Vec::new();
-    let (mut makes, mut unpacks, mut to_stdout) = (false, false, false);
-    let mut rest = args.iter().enumerate();
-    while let Some((at, arg)) = rest.next() {
-        let text = arg.prefix();
-        if let Some(long) = text.strip_prefix("--") {
-            makes |= matches!(long, "create" | "append" | "update");
-            unpacks |= matches!(long, "extract" | "get");
-            to_stdout |= long == "to-stdout";
-            if let Some(dir) = long.strip_prefix("directory=").filter(|_| arg.literal().is_some()) {
-                operands.push(Files::Named(dir.to_owned()));
-            }
-            continue;
-        }
-        // The first word needs no dash.
-        let Some(letters) = text.strip_prefix('-').or_else(|| (at == 0).then_some(text)) else {
-            operands.extend(arg.probable_files());
-            continue;
-        };
-        makes |= letters.contains(['c', 'r', 'u']);
-        unpacks |= letters.contains('x');
-        to_stdout |= letters.contains('O');
-        if letters.ends_with(['f', 'C', 'X', 'T']) {
-            let value = rest.next().and_then(|(_, value)| value.probable_files());
-            match letters.chars().last() {
-                Some('C') => operands.extend(value),
-                Some('f') if makes => deeds.extend(value.map(Deed::Write)),
-                _ => deeds.extend(value.map(Deed::Read)),
-            }
-        }
-    }
-    if unpacks && !makes && operands.is_empty() && !to_stdout {
-        deeds.push(here());
-    }
-    deeds.extend(operands.into_iter().map(|files| match unpacks && !makes {
-        true => Deed::Write(files),
-        false => Deed::Read(files),
-    }));
     Deeds { deeds, is_plain_edit: false }
 }
 
@@ -670,31 +667,6 @@ fn of_cargo(args: &[Arg]) -> Deeds {
         _ => Vec::new(),
     };
     Deeds { deeds, is_plain_edit: false }
-}
-
-/// `7z a archive files`, `7z x archive -odirectory`.
-fn of_archiver(args: &[Arg]) -> Deeds {
-    let operands: Vec<&Arg> = args.iter().filter(|arg| !arg.prefix().starts_with('-')).collect();
-    let file = |at: usize| operands.get(at).and_then(|arg| arg.probable_files());
-    let packed = operands.iter().skip(2).filter_map(|arg| arg.probable_files());
-    let deeds = match operands.first().and_then(|arg| arg.literal()) {
-        Some("a" | "u") => file(1).map(Deed::Write).into_iter().chain(packed.map(Deed::Read)).collect(),
-        Some("x" | "e") => {
-            let has = |beginning: &str| args.iter().any(|arg| arg.prefix().starts_with(beginning));
-            let overwrites = has("-y") || has("-aoa");
-            file(1).map(Deed::Read).into_iter().chain((overwrites && !has("-o")).then(here)).collect()
-        }
-        _ => Vec::new(),
-    };
-    Deeds { deeds, is_plain_edit: false }
-}
-
-/// `cpio -i`, `pax -r`: what they unpack goes to the current directory.
-fn of_copier(args: &[Arg]) -> Deeds {
-    let unpacks = args.iter().any(|arg| {
-        is_any_flag(arg, "ir") && !is_any_flag(arg, "tow") || matches!(arg.literal(), Some("--extract"))
-    });
-    Deeds { deeds: unpacks.then(here).into_iter().collect(), is_plain_edit: false }
 }
 
 /// `aws s3 cp from to`: the last word is written, if it is a file here, and the ones before it are read.
@@ -773,7 +745,8 @@ fn of_sed(args: &[Arg]) -> Deeds {
     // Whatever it does, it may do it to any of its words.
     let in_place = args.iter().any(|arg| {
         let text = arg.prefix();
-        text.starts_with("--in-place")
+        let option = text.split_once('=').map_or(text, |(option, _)| option);
+        text.starts_with("--") && may_be_option(option, "--in-place")
             || (text.starts_with('-') && !text.starts_with("--") && text.contains('i'))
     });
     let files = args.iter().filter(|arg| !arg.prefix().starts_with('-')).filter_map(Arg::probable_files);

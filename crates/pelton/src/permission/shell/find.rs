@@ -10,7 +10,7 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     let (starts, expression) = split(args);
     let mut files = Vec::new();
     for start in starts {
-        (start.is_sure() && !start.may_be_option()).then_some(())?;
+        (start.names_surely() && !start.is_pipe() && !start.may_be_option()).then_some(())?;
         files.push(start.files()?);
     }
     if files.is_empty() {

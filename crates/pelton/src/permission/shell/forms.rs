@@ -2,7 +2,13 @@
 
 use super::arg::{Arg, Files};
 use super::look::{Look, is_value, understand};
-use super::programs::{Operands, PLAIN, Program};
+use super::programs::{Operands, PLAIN, Program, program};
+
+/// `bat`, told that it pages nothing.
+pub(super) fn unpaged(name: &str, args: &[Arg]) -> Option<Look> {
+    let rest: Vec<Arg> = args.iter().filter(|arg| arg.literal() != Some("--paging=never")).cloned().collect();
+    understand(program(name)?, &rest)
+}
 
 /// Which processes there are; not what is in their environment.
 pub(super) fn ps(args: &[Arg]) -> Option<Look> {

@@ -13,10 +13,15 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     let words: Vec<&str> = args.iter().map_while(Arg::literal).take(2).collect();
     let (name, args) = match words.as_slice() {
         [
-            group @ ("stash" | "worktree" | "reflog" | "remote" | "submodule" | "notes" | "bisect"),
+            group @ ("stash" | "worktree" | "reflog" | "remote" | "submodule" | "notes" | "bisect"
+            | "sparse-checkout"),
             command,
             ..,
         ] if !command.starts_with('-') => (format!("{group} {command}"), &args[2..]),
+        // A patch that is told of, and not applied.
+        ["apply", told @ ("--stat" | "--numstat" | "--summary" | "--check"), ..] => {
+            (format!("apply {told}"), &args[2..])
+        }
         // Their listing.
         [group @ ("remote" | "submodule")] if args.len() == 1 => ((*group).to_owned(), &args[1..]),
         [command, ..] => ((*command).to_owned(), &args[1..]),
@@ -56,12 +61,39 @@ fn without_globals(mut args: &[Arg]) -> Option<(Vec<Files>, &[Arg])> {
             {
                 args = rest;
             }
+            [option, setting, rest @ ..]
+                if option.literal() == Some("-c") && setting.literal().is_some_and(only_shows) =>
+            {
+                args = rest;
+            }
             [option, dir, rest @ ..] if option.literal() == Some("-C") => {
                 works_in.push(dir.files()?);
                 args = rest;
             }
             args => return Some((works_in, args)),
         }
+    }
+}
+
+/// Whether a setting, given for one command, only says how something is shown.
+fn only_shows(setting: &str) -> bool {
+    let Some((name, value)) = setting.split_once('=') else { return false };
+    let name = name.to_ascii_lowercase();
+    let is_word = value.chars().all(|c| c.is_ascii_alphanumeric());
+    match name.as_str() {
+        "core.pager" => matches!(value, "cat" | ""),
+        "core.quotepath"
+        | "core.abbrev"
+        | "log.showsignature"
+        | "log.decorate"
+        | "log.date"
+        | "diff.renames"
+        | "diff.noprefix"
+        | "diff.mnemonicprefix"
+        | "diff.context"
+        | "status.short"
+        | "status.branch" => is_word && !(name == "log.showsignature" && value != "false"),
+        name => is_word && (name.starts_with("color.") || name.starts_with("advice.")),
     }
 }
 
@@ -117,7 +149,12 @@ pub(super) fn prints_hashes(line: &str) -> bool {
         Some(["git", "rev-parse", names @ ..]) if is_alone => {
             names.iter().all(|name| is_name(name) || matches!(*name, "--verify" | "--short"))
         }
-        Some(["git", "rev-list", "-n1" | "-1" | "--max-parents=0", name]) if is_alone => is_name(name),
+        Some(["git", "rev-list", words @ ..]) if is_alone && !words.is_empty() => {
+            let is_limit = |word: &&str| {
+                matches!(*word, "-n1" | "-1" | "--max-count=1" | "--max-parents=0" | "--tags" | "--all")
+            };
+            words.iter().all(|word| is_name(word) || is_limit(word)) && words.iter().any(is_limit)
+        }
         _ => false,
     }
 }
@@ -424,6 +461,14 @@ const GIT: &[Program] = &[
         reach: Reach::Unnamed,
         ..PLAIN
     },
+    Program {
+        names: &["apply --stat", "apply --numstat", "apply --summary", "apply --check"],
+        short: &["vR p#"],
+        long: &["stat numstat summary check verbose reverse"],
+        ..PLAIN
+    },
+    Program { names: &["hash-object"], short: &["t:"], long: &["no-filters"], ..PLAIN },
+    Program { names: &["sparse-checkout list"], operands: Operands::None, ..PLAIN },
     Program { names: &["cherry"], short: &["v"], long: &["abbrev?"], operands: Operands::Words, ..PLAIN },
     Program {
         names: &["diff-tree"],

@@ -9,7 +9,7 @@ use super::arg::Arg;
 use super::carried::words_of;
 use super::launch::base_name;
 use super::passed::looked_through;
-use crate::limits::LOOP_WORDS_JUDGED_MAX;
+use crate::limits::{FILLED_WORD_BYTES_MAX, LOOP_WORDS_JUDGED_MAX};
 
 /// The values of variables, by name.
 #[derive(Debug, Default)]
@@ -45,6 +45,7 @@ impl Held {
         }
         held.leave_empty(script);
         held.resolve();
+        held.cut(script);
         held
     }
 
@@ -87,6 +88,23 @@ impl Held {
                     self.unset.insert(name.clone());
                 }
             }
+        }
+    }
+
+    /// A variable that is written with a part cut off or replaced holds what that leaves: `${f%.bak}`, `${f/x/y}`.
+    fn cut(&mut self, script: &Script) {
+        let mut left: Vec<(String, Arg)> = Vec::new();
+        for word in script.commands.iter().flat_map(words_in).filter(|word| word.literal().is_none()) {
+            for (name, how) in changes(word.text()) {
+                let values = self.values.get(name).into_iter().flatten().filter_map(Arg::literal);
+                let values = values.filter(|value| value.len() <= FILLED_WORD_BYTES_MAX);
+                let changed = values.filter_map(|value| changed(value, how));
+                let changed = changed.filter(|value| value.len() <= FILLED_WORD_BYTES_MAX);
+                left.extend(changed.map(|value| (name.to_owned(), Arg::certain(&value))));
+            }
+        }
+        for (name, value) in left {
+            self.add(&name, std::iter::once(value));
         }
     }
 
@@ -193,6 +211,50 @@ fn stand_ins(text: &str) -> Vec<(&str, &str)> {
         found.extend(end.map(|end| (name, &value[..end])));
     }
     found
+}
+
+/// Variables with how they are changed where they are written: `${x%y}`, `${x//y/z}`, `${x:1}`.
+fn changes(text: &str) -> Vec<(&str, &str)> {
+    let begun = text.match_indices("${").filter_map(|(at, _)| text[at + 2..].split_once('}'));
+    let changes = begun.filter_map(|(inside, _)| {
+        let end = inside.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        inside[end..].starts_with(['%', '#', '/', ':']).then(|| inside.split_at(end))
+    });
+    changes.collect()
+}
+
+/// What is left of a value. Patterns count where they are a star with a text before or behind it.
+fn changed(value: &str, how: &str) -> Option<String> {
+    if let Some(end) = how.strip_prefix('%') {
+        let (all, end) = end.strip_prefix('%').map_or((false, end), |end| (true, end));
+        return match end.strip_suffix('*') {
+            Some(mark) if all => value.find(mark).map(|at| value[..at].to_owned()),
+            Some(mark) => value.rfind(mark).map(|at| value[..at].to_owned()),
+            None => value.strip_suffix(end).map(str::to_owned),
+        };
+    }
+    if let Some(start) = how.strip_prefix('#') {
+        let (all, start) = start.strip_prefix('#').map_or((false, start), |start| (true, start));
+        return match start.strip_prefix('*') {
+            Some(mark) if all => value.rfind(mark).map(|at| value[at + mark.len()..].to_owned()),
+            Some(mark) => value.find(mark).map(|at| value[at + mark.len()..].to_owned()),
+            None => value.strip_prefix(start).map(str::to_owned),
+        };
+    }
+    if let Some(replaced) = how.strip_prefix('/') {
+        let (all, replaced) = replaced.strip_prefix('/').map_or((false, replaced), |rest| (true, rest));
+        let (old, new) = replaced.split_once('/').unwrap_or((replaced, ""));
+        let times = if all { usize::MAX } else { 1 };
+        return (!old.is_empty() && new.len() <= FILLED_WORD_BYTES_MAX)
+            .then(|| value.replacen(old, new, times));
+    }
+    let mut numbers = how.strip_prefix(':')?.split(':').map(|number| number.trim().parse::<usize>().ok());
+    let from = numbers.next()??;
+    let rest = value.get(from..)?;
+    match numbers.next() {
+        None => Some(rest.to_owned()),
+        Some(length) => Some(rest.get(..length?).unwrap_or(rest).to_owned()),
+    }
 }
 
 /// The names that a command reads from a text or from other commands, by a redirection.

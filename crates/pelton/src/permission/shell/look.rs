@@ -60,7 +60,14 @@ impl Look {
 /// What the command looks at, if looking is all that it does.
 pub(super) fn look(args: &[Arg]) -> Option<Look> {
     let (name, rest) = args.split_first()?;
-    match name.literal()? {
+    let name = name.literal()?;
+    // Whatever else its words may mean.
+    at_work(name, rest).or_else(|| versions::look(name, rest))
+}
+
+/// What it looks at when it does what it is for.
+fn at_work(name: &str, rest: &[Arg]) -> Option<Look> {
+    match name {
         "find" => find::look(rest),
         "git" => git::look(rest),
         "sed" => sed::look(rest),
@@ -74,6 +81,7 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         "top" if !rest.iter().any(|arg| arg.prefix().starts_with('-') && arg.prefix().contains('n')) => None,
         // What it copies to is there already.
         "tee" if matches!(rest, [one] if one.literal() == Some("/dev/null")) => Some(Look::nothing()),
+        "bat" | "batcat" => forms::unpaged(name, rest),
         // Other words set how a terminal is.
         "stty" if matches!(rest, [one] if matches!(one.literal(), Some("size" | "speed"))) => {
             Some(Look::nothing())
@@ -97,10 +105,10 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             }
             _ => None,
         },
-        name => versions::look(name, rest).or_else(|| match programs::program(name) {
+        name => match programs::program(name) {
             Some(program) => understand(program, rest),
             None => subcommands::look(name, rest),
-        }),
+        },
     }
 }
 
@@ -145,6 +153,8 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
         }
         if text == "--" {
             operands.extend(args.by_ref());
+        } else if program.operands == Operands::Numbers && is_number(text) {
+            operands.push(arg);
         } else if let Some(long) = text.strip_prefix("--") {
             let (name, glued) = match long.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
@@ -318,8 +328,11 @@ fn test(args: &[Arg]) -> Option<Look> {
         Some("-v" | "-R") => false,
         Some(_) => true,
         None => {
-            let one_word =
-                arg.is_one_word() || is_counted(arg) || matches!(arg.files(), Some(Files::InHome(_)));
+            let one_word = arg.is_one_word()
+                || arg.is_count()
+                || arg.has_plain_stand_in()
+                || is_counted(arg)
+                || matches!(arg.files(), Some(Files::InHome(_)));
             one_word && (args.len() == 1 || is_operand(at))
         }
     };

@@ -1,8 +1,21 @@
 //! Files that the words of a command may name, whatever its program makes of them. Rules that restrict go by these.
 
+use pelton_shell::{Command, Script, Word};
+
 use super::arg::{Arg, Files};
 use super::launch::base_name;
 use super::{HOLE, Step};
+
+/// Whether a line has patterns match hidden files, or what they do not match otherwise.
+pub(super) fn widens_patterns(script: &Script) -> bool {
+    let widens = |command: &Command| {
+        let is_set =
+            |word: &Word| matches!(word.literal(), Some("dotglob" | "nocaseglob" | "globstar" | "extglob"));
+        command.name() == Some("shopt") && command.words.iter().any(is_set)
+            || command.assignments.iter().any(|assignment| assignment.name == "GLOBIGNORE")
+    };
+    script.commands.iter().any(widens)
+}
 
 /// Every part of a word that could name a file, whatever the program makes of it.
 pub(super) fn may_name(arg: &Arg, step: &mut Step) {

@@ -2,6 +2,7 @@
 //! program that has such options. What is found here is only asked about, and only where a rule guards the file.
 
 use super::arg::{Arg, Files};
+use super::deeds::may_be_option;
 use super::launch::base_name;
 
 /// The files that the options of a command may name for it to write.
@@ -13,7 +14,12 @@ pub(super) fn may_write(args: &[Arg]) -> Vec<Files> {
         let text = arg.prefix();
         let Some(option) = text.strip_prefix('-') else { continue };
         let next = || rest.get(at + 1).and_then(Arg::probable_files);
-        let is_known = |option: &str| is_output(option) || OUTPUTS_OF.contains(&(name, option));
+        let is_long = option.starts_with('-');
+        let is_own = |option: &str| {
+            let begins = |known: &str| is_long && option.len() > 2 && may_be_option(option, known);
+            OUTPUTS_OF.iter().any(|(of, known)| *of == name && (*known == option || begins(known)))
+        };
+        let is_known = |option: &str| is_output(option) || is_own(option);
         match option.trim_start_matches('-').split_once('=') {
             Some((option, value)) if is_known(option) || is_mount(name, option) => {
                 files.extend(arg.literal().and_then(|_| named(value)));
@@ -58,8 +64,17 @@ const OUTPUTS_OF: &[(&str, &str)] = &[
     ("cargo", "root"),
     ("cmake", "B"),
     ("cmake", "install-prefix"),
+    ("curl", "alt-svc"),
+    ("curl", "etag-save"),
+    ("curl", "hsts"),
+    ("curl", "libcurl"),
+    ("curl", "stderr"),
+    ("curl", "trace"),
+    ("curl", "trace-ascii"),
     ("gh", "D"),
     ("gh", "dir"),
+    ("logrotate", "s"),
+    ("logrotate", "state"),
     ("mysqldump", "r"),
     ("mysqldump", "result-file"),
     ("pg_dump", "f"),
@@ -76,8 +91,19 @@ const OUTPUTS_OF: &[(&str, &str)] = &[
     ("pip3", "target"),
     ("pip3", "w"),
     ("pip3", "wheel-dir"),
+    ("rsync", "T"),
+    ("rsync", "backup-dir"),
+    ("rsync", "partial-dir"),
+    ("rsync", "temp-dir"),
+    ("rsync", "write-batch"),
+    ("sort", "T"),
+    ("sort", "temporary-directory"),
     ("uv", "t"),
     ("uv", "target"),
+    ("wget", "hsts-file"),
+    ("wget", "rejected-log"),
+    ("wget", "save-cookies"),
+    ("wget", "warc-file"),
 ];
 
 /// Where a directory of the machine is shown to a container, which may write there.
@@ -91,6 +117,8 @@ fn is_output(option: &str) -> bool {
     let says_so = |part: String| {
         matches!(part.as_str(), "o" | "out" | "dest" | "destination" | "logfile")
             || part.starts_with("output")
+            // The beginning of a name is as good as all of it.
+            || matches!(part.as_str(), "outp" | "outpu")
             || part.starts_with("outdir")
             || part.starts_with("outfile")
     };

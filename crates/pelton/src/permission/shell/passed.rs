@@ -6,6 +6,7 @@ use super::arg::{Arg, Files};
 use super::deeds::Deed;
 use super::launch::base_name;
 use super::mention::commands_mentioned;
+use super::veiled::removals_in_text;
 use super::{HOLE, Step, renamed};
 
 /// A file that a line makes.
@@ -38,7 +39,10 @@ pub(super) fn see_files_made(script: &Script, steps: &mut [Step]) {
         for file in std::mem::take(&mut step.runs_files) {
             for made in made.iter().filter(|made| is_same(&made.path, &file.path)) {
                 match &made.from {
-                    Origin::Text(text) => step.may_run.extend(commands_mentioned(text)),
+                    Origin::Text(text) => {
+                        step.may_run.extend(commands_mentioned(text));
+                        step.removals.extend(removals_in_text(text));
+                    }
                     Origin::CopyOf(program) => step.see_as(&renamed(base_name(program), &file.rest), false),
                     Origin::Fetched => step.see_text(HOLE.to_string()),
                 }
@@ -158,9 +162,16 @@ fn said_by(command: &Command) -> Option<Origin> {
     }
 }
 
-/// The texts that stand in the line for a command to read: here-documents, and what an `echo` before it hands on.
+/// The texts that stand in the line for a command to read: here-documents, and what an `echo` hands on, before it or in
+/// `<(echo …)`.
 pub(super) fn texts_told(command: &Command, script: &Script) -> Vec<String> {
     let mut texts = here_texts(command);
+    let read = command.redirections.iter().filter(|redirection| redirection.kind.reads());
+    let read = read.map(|redirection| &redirection.target).chain(&command.words);
+    texts.extend(read.filter_map(|word| {
+        let inside = word.text().strip_prefix("<(")?.strip_suffix(')')?;
+        Arg::of(word).is_pipe().then(|| text_said(inside)).flatten()
+    }));
     if let Some(stage) = command.place.stage
         && let Some(number) = stage.number.checked_sub(1)
     {
@@ -173,6 +184,16 @@ pub(super) fn texts_told(command: &Command, script: &Script) -> Vec<String> {
         }
     }
     texts
+}
+
+/// What a line says, where it is one command that only says what it is told.
+pub(super) fn text_said(line: &str) -> Option<String> {
+    let script = pelton_shell::read(line).ok()?;
+    let [command] = script.commands.as_slice() else { return None };
+    match said_by(command)? {
+        Origin::Text(text) => Some(text),
+        Origin::CopyOf(_) | Origin::Fetched => None,
+    }
 }
 
 fn here_texts(command: &Command) -> Vec<String> {

@@ -253,7 +253,8 @@ const PROGRAMS: &[Program] = &[
         operands: Operands::None,
         ..PLAIN
     },
-    Program { names: &["ss"], short: &["tulnpaexs46"], operands: Operands::None, ..PLAIN },
+    // Its words say which connections.
+    Program { names: &["ss"], short: &["tulnpaexs46"], operands: Operands::Words, ..PLAIN },
     Program { names: &["netstat"], short: &["tulnpaers"], operands: Operands::None, ..PLAIN },
     Program {
         names: &["zgrep", "zegrep", "zfgrep"],

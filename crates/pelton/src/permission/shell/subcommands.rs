@@ -92,6 +92,9 @@ const GROUPS: &[&str] = &[
     "flatpak",
     "gcc",
     "clang",
+    "pyenv",
+    "conda",
+    "pipx",
 ];
 
 const WORDS: Program = Program { operands: Operands::Words, ..PLAIN };
@@ -186,7 +189,7 @@ const SUBCOMMANDS: &[Program] = &[
         ..WORDS
     },
     Program {
-        names: &["docker compose version", "docker compose ls"],
+        names: &["docker compose version", "docker compose ls", "docker context show"],
         short: &["a"],
         long: &["all short format:"],
         ..ALONE
@@ -248,6 +251,17 @@ const SUBCOMMANDS: &[Program] = &[
         names: &["pip list", "pip3 list", "pip freeze", "pip3 freeze", "pip check", "pip3 check"],
         short: &["l"],
         long: &["user local not-required editable format: exclude: exclude-editable include-editable all"],
+        ..ALONE
+    },
+    Program {
+        names: &[
+            "pyenv versions",
+            "pyenv version",
+            "conda env list",
+            "conda list",
+            "conda info",
+            "pipx list",
+        ],
         ..ALONE
     },
     Program { names: &["pip show", "pip3 show"], short: &["f"], long: &["files verbose"], ..WORDS },
@@ -325,6 +339,8 @@ const SUBCOMMANDS: &[Program] = &[
             "cargo read-manifest",
             "cargo verify-project",
             "cargo --list",
+            "cargo fmt --version",
+            "cargo clippy --version",
             "cargo version",
         ],
         short: &["qv"],
@@ -362,6 +378,8 @@ const SUBCOMMANDS: &[Program] = &[
         names: &[
             "pip cache dir",
             "pip3 cache dir",
+            "gcc -v",
+            "clang -v",
             "gcc -dumpversion",
             "gcc -dumpmachine",
             "clang -dumpversion",

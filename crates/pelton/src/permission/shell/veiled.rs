@@ -9,7 +9,7 @@ use super::arg::Arg;
 use super::carried::{Carried, words_of};
 use super::held::Held;
 use super::launch::{base_name, is_shell};
-use super::passed::texts_told;
+use super::passed::{text_said, texts_told};
 use super::removal::{Removal, removals};
 use super::renamed;
 
@@ -21,7 +21,10 @@ pub(super) fn veiled_removals(
     held: &Held,
     carried: &Carried<'_>,
 ) -> Vec<Removal> {
-    let Some((name, rest)) = args.split_first() else { return Vec::new() };
+    let Some((name, rest)) = args.split_first() else {
+        let values = command.assignments.iter().filter_map(|assignment| assignment.value.literal());
+        return values.flat_map(removals_when_evaluated).collect();
+    };
     let known = name.literal().map(base_name);
     let runs_text = known.is_some_and(|name| is_shell(name) || matches!(name, "eval" | "source" | "."));
     // Almost every command is another one.
@@ -38,14 +41,24 @@ pub(super) fn veiled_removals(
             removed.extend(removals(&renamed("rm", rest)));
         }
         removed.extend(removals_within(carried.loose()));
+        removed.extend(removals_in_text(&with_what_is_said(args)));
     }
     if runs_text {
         let mut texts = texts_told(command, script);
         texts.push(rest.iter().map(as_source).collect::<Vec<_>>().join(" "));
         texts.extend(rest.iter().filter(|arg| arg.literal().is_none()).map(as_source));
+        texts.push(with_what_is_said(rest));
         removed.extend(texts.iter().flat_map(|text| removals_in_text(text)));
     }
     removed
+}
+
+/// What a value takes away where it is evaluated once more: `PS4='$(…)'`, `x='a[$(…)]'; echo $((x))`.
+fn removals_when_evaluated(value: &str) -> Vec<Removal> {
+    let inside = value.split_once("$(").and_then(|(_, behind)| Some(behind.rsplit_once(')')?.0));
+    let inside =
+        inside.or_else(|| value.split_once('`').and_then(|(_, behind)| Some(behind.rsplit_once('`')?.0)));
+    inside.map(removals_in_text).unwrap_or_default()
 }
 
 fn is_removing(name: &str) -> bool {
@@ -75,7 +88,7 @@ fn removals_within(words: &[Arg]) -> Vec<Removal> {
 }
 
 /// What is taken away where a text is run.
-fn removals_in_text(text: &str) -> Vec<Removal> {
+pub(super) fn removals_in_text(text: &str) -> Vec<Removal> {
     // Few texts speak of it.
     if !["rm", "find"].iter().any(|name| text.contains(name)) {
         return Vec::new();
@@ -85,6 +98,21 @@ fn removals_in_text(text: &str) -> Vec<Removal> {
     let commands: Vec<Command> = script.commands.iter().cloned().chain(further).collect();
     let words = commands.iter().map(|command| command.words.iter().map(Arg::of).collect::<Vec<_>>());
     words.flat_map(|words| removals_within(&words)).collect()
+}
+
+/// Words as the text that they become, with what an `echo` in them says: `bash -c "$(echo …)"`.
+fn with_what_is_said(args: &[Arg]) -> String {
+    let says = |part: &Part| matches!(part, Part::Substitution { .. });
+    if !args.iter().any(|arg| arg.parts().iter().any(says)) {
+        return String::new();
+    }
+    let said = |part: &Part| match part {
+        Part::Literal(text) | Part::Glob(text) => text.clone(),
+        Part::Substitution { inside, .. } => text_said(inside).unwrap_or_default(),
+        _ => HOLE.to_string(),
+    };
+    let words: Vec<String> = args.iter().map(|arg| arg.parts().iter().map(said).collect()).collect();
+    words.join(" ")
 }
 
 /// A word as the text that it becomes, in which what is not certain is written as before.

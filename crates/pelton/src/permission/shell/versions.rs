@@ -17,18 +17,18 @@ const VERSIONED: &str = "
     ctags curl cut dart date delta deno df diff docker dot dotnet dprint du duckdb duf dust elixir emacs env
     esbuild eslint etcd etcdctl expr eza fd fdfind ffmpeg ffprobe file find flex free fzf g++ gawk gcc
     gcloud gdb gem gfortran gh ghc git go gofmt golangci-lint gpg gpg2 grep groovy grpcurl gs guile gzip
-    hadolint haproxy head helm hexdump hostname hostnamectl hyperfine iconv id identify ip isort java javac
+    hadolint haproxy head helm hexdump hostname htop httpd hostnamectl hyperfine iconv id identify ip isort java javac
     join journalctl jq julia just k9s kind kotlin kotlinc kubectl latex ld ldconfig ldd less libtool lldb ln
-    locale localectl loginctl ls lsblk lscpu lsd lspci lsusb lua lua5.4 luajit m4 magick make mamba man
+    locale localectl loginctl ls lsblk lscpu lsd lspci lsusb lua llvm-config lua5.4 luajit m4 magick make mamba man
     mariadb markdownlint md5sum mdbook mediainfo meson minikube mkcert mkdir mongod mongosh mv mypy mysql
     mysqld nano nasm netstat nginx nim ninja nix nm nmap node nomad npm npx nvcc nvim objdump ocaml ocamlc
-    octave od opam openssl oxlint packer pandoc patch pdflatex pdftotext perl pgrep php pip pip3 pipx
+    octave od opam openssl oxlint packer pandoc parallel patch pdflatex pdftotext perl pgrep php pip pip3 pipx
     pkg-config podman poetry postgres prettier procs protoc protoc-gen-go ps psql pulumi pwsh pyright python
     python3 qpdf R racket ranlib readelf redis-cli redis-server rg rm rsync ruby ruff runc rust-analyzer
     rustc rustfmt rustup rustup-init sbcl scala screen sed sh sha256sum shellcheck shfmt size skopeo sort
     sox split sqlite3 ss ssh stat strace strings strip swift systemctl tail taplo tar tee terraform
     timedatectl tmux tokei top touch tr traefik tree tsc typst uname unzip uptime uv valgrind vault vim
-    wasm-pack wasmtime wc websocat wget whoami xcodebuild xcrun xelatex xmllint xxd xz yamllint yq zig zip zoxide
+    wasm-pack wasmtime watch wc websocat wget whoami xcodebuild xcrun xelatex xmllint xxd xz yamllint yq zig zip zoxide
     zsh zstd
 ";
 
@@ -93,6 +93,8 @@ fn is_version(name: &str, args: &[Arg]) -> bool {
                     ["version"]
                 )
                 | ("kubectl", ["version", "--client"])
+                | ("helm", ["version", "--short"] | ["version", "--client"])
+                | ("nginx", ["-V"])
                 | ("php", ["-m"] | ["-i"])
                 | (
                     "make" | "nginx" | "node" | "npm" | "ruby" | "perl" | "php" | "bun" | "java" | "lua",

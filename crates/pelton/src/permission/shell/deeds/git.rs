@@ -2,7 +2,7 @@
 //! edit: what is put there is what the repository holds.
 
 use super::super::arg::{Arg, Files};
-use super::{Deed, Deeds, here, is_any_flag};
+use super::{Deed, Deeds, here, is_any_flag, may_be_option};
 
 pub(super) fn deeds(args: &[Arg]) -> Deeds {
     let mut deeds = Vec::new();
@@ -11,7 +11,9 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (arg.prefix(), None),
         };
-        if matches!(name, "--output" | "--directory") {
+        // Options for all of git are called otherwise.
+        let is_begun = |option: &str| name.len() > "--d".len() && may_be_option(name, option);
+        if name.starts_with("--") && (is_begun("--output") || is_begun("--directory")) {
             let file = match glued {
                 Some(value) => Some(Files::Named(value)),
                 None => args.get(at + 1).and_then(Arg::probable_files),
@@ -46,7 +48,9 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         Some("clean") => deeds.extend(files().map(Deed::Remove)),
         // These put the whole tree back, whatever was done to it.
         Some("reset") if has(&["--hard", "--merge", "--keep"]) => deeds.push(here()),
-        Some("checkout-index") if has(&["-a", "--all"]) => deeds.push(here()),
+        Some("checkout-index") if has(&["--all"]) || rest.iter().any(|arg| is_any_flag(arg, "a")) => {
+            deeds.push(here());
+        }
         Some("checkout-index") => deeds.extend(files().map(Deed::Write)),
         Some("read-tree") if has(&["-u"]) => deeds.push(here()),
         // What is not among the directories it names is taken away.
@@ -54,11 +58,18 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         // Files that git does not keep are looked through, too.
         Some("grep") if has(&["--no-index", "--untracked"]) => deeds.push(Deed::Read(everything())),
         Some("config") => {
-            let at = rest.iter().position(|arg| matches!(arg.literal(), Some("-f" | "--file")));
+            let is_file =
+                |option: &str| option == "-f" || option.len() > 3 && may_be_option(option, "--file");
+            let at = rest.iter().position(|arg| arg.literal().is_some_and(is_file));
+            let glued = rest.iter().filter_map(Arg::literal).filter_map(|word| word.split_once('='));
+            let glued = glued.filter(|(option, _)| option.starts_with("--") && is_file(option));
             let reads = has(&["--get", "--get-all", "--list", "-l", "--get-regexp"]);
             let file = at.and_then(|at| rest.get(at + 1)).and_then(Arg::probable_files);
-            deeds.extend(file.map(|file| if reads { Deed::Read(file) } else { Deed::Write(file) }));
+            let files = glued.map(|(_, file)| Files::Named(file.to_owned())).chain(file);
+            deeds.extend(files.map(if reads { Deed::Read } else { Deed::Write }));
         }
+        // The others are what it is merged with.
+        Some("merge-file") => deeds.extend(files().next().map(Deed::Write)),
         Some("bundle") if has(&["create"]) => deeds.extend(files().nth(1).map(Deed::Write)),
         Some("init" | "clone") => deeds.extend(files().next_back().map(Deed::Write)),
         Some("worktree" | "submodule") => deeds.extend(files().skip(1).map(Deed::Write)),

@@ -51,6 +51,11 @@ pub(super) fn deeds(name: &str, args: &[Arg]) -> Deeds {
     let deeds = match name {
         "go" => of_go(args),
         "python" | "python3" => of_module(args),
+        "npm" | "pnpm" if is_setting(args) => vec![
+            Deed::Write(Files::InHome(".npmrc".to_owned())),
+            Deed::Write(Files::Named(".npmrc".to_owned())),
+        ],
+        "yarn" if is_setting(args) => vec![Deed::Write(Files::Named(".yarnrc.yml".to_owned()))],
         // A script of the project, or a program that it has installed.
         "yarn" => super::deeds(args).deeds,
         "php" => served(args, "-S", "-t"),
@@ -76,6 +81,15 @@ impl Rewriter {
             false => files,
         }
     }
+}
+
+/// `npm config set …`, `npm set …`
+fn is_setting(args: &[Arg]) -> bool {
+    let words: Vec<&str> = args.iter().filter_map(Arg::literal).take(2).collect();
+    matches!(
+        words.as_slice(),
+        ["config" | "c", "set" | "delete" | "rm" | "edit" | "unset" | "fix"] | ["set", _]
+    )
 }
 
 fn operands(args: &[Arg]) -> impl Iterator<Item = Files> + '_ {
