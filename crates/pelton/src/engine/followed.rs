@@ -72,8 +72,8 @@ impl Engine {
 }
 
 /// The task of the agent that follows a skill, whose text this is.
-pub(super) fn order(skill: &Skill, agent: &str, text: String) -> Order {
-    let mut order = Order::of(agent, &text, skill.model.clone());
+pub(super) fn order(skill: &Skill, agent: &str, text: &str) -> Order {
+    let mut order = Order::of(agent, text, skill.model.clone());
     order.description = format!("/{}", skill.name);
     (order.effort, order.beside) = (skill.effort, Some(skill.beside));
     order

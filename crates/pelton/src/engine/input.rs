@@ -540,7 +540,7 @@ impl Engine {
             called.name, called.arguments
         );
         let agent = skill.as_ref().and_then(|skill| Some((skill, skill.agent.as_ref()?)));
-        around.agent = agent.map(|(skill, agent)| followed::order(skill, agent, body.clone()));
+        around.agent = agent.map(|(skill, agent)| followed::order(skill, agent, &body));
         if around.agent.is_some() {
             // The order names them: the session goes on as it is.
             (choices.model, choices.effort) = (None, None);
