@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 
 import * as sdk from "@anthropic-ai/claude-agent-sdk";
 
-import { call, prompts, result, stage, text } from "./agent.js";
+import { call, prompts, result, stage, system, text } from "./agent.js";
 
 const spoken = (body) => JSON.stringify(body.messages);
 
@@ -410,4 +410,17 @@ test("a resume that would forget more than was seen is refused", async (t) => {
   const bodies = await here.bodies();
   assert.equal(bodies.length, 4, "nobody was asked");
   assert.ok(spoken(bodies[2]).includes("The first.") && !spoken(bodies[2]).includes("The second."));
+});
+
+test("a session that goes on asks the model it asked before, unless the program names one", async (t) => {
+  const here = await stage(t, text("Hi.", { always: true }));
+  const { session_id } = result(await here.ask("One.", { model: "claude-haiku-4-5" }));
+  const settings = { model: "opus" };
+  const asked = [];
+  for (const more of [{}, { settings }, { forkSession: true }, { model: "claude-sonnet-4-5" }]) {
+    const messages = await here.ask("Two.", { resume: session_id, ...more });
+    asked.push([system(messages, "init")[0].model, (await here.bodies()).at(-1).model]);
+  }
+  const haiku = ["claude-haiku-4-5", "claude-haiku-4-5"];
+  assert.deepEqual(asked, [haiku, haiku, haiku, ["claude-sonnet-4-5", "claude-sonnet-4-5"]]);
 });

@@ -164,7 +164,7 @@ def test_the_client_sees_reconnects_and_switches_off(stage: Callable[..., Stage]
     before, after, messages = asyncio.run(talk())
     server = before["mcpServers"][0]
     assert (server["name"], server["status"], server["scope"]) == ("weather", "connected", "dynamic")
-    assert server["serverInfo"]["name"] == "weather"
+    assert (server["serverInfo"]["name"], server["source"]) == ("weather", "dynamic")
     assert [tool["name"] for tool in server["tools"]] == ["forecast", "broken", "may"]
     assert after["mcpServers"][0]["status"] == "disabled"
     assert results(messages)[0].is_error

@@ -286,6 +286,7 @@ fn resolved(
     options.home = env.path("HOME");
     options.model_choice = models::choice(&settings);
     (options.model, options.planner) = models::first_models(args, env, &settings, &options.model_choice)?;
+    options.model_is_named = models::is_named(args, &settings);
     options.fallback_models = models::fallbacks(args, env, &settings);
     options.endpoint.model_ids.clone_from(&settings.models.ids);
     (options.cache, options.agents_cache) = models::cache(env, &settings, &options.model);
@@ -384,6 +385,7 @@ fn resolved(
         ));
     }
     options.resume = resumed(args, env, &options)?;
+    models::go_on(&mut options, env);
     if let (Some(id), Some(sessions), None) = (args.session_id, &options.sessions, &options.resume)
         && find_session(&sessions.config_dir, cwd, id).is_some()
     {

@@ -207,8 +207,10 @@ impl Server {
     pub fn status(&self) -> Value {
         let state = self.state().name();
         let known = self.known();
-        let mut status =
-            json!({"name": self.config.name, "status": state, "scope": self.config.scope.name()});
+        let scope = self.config.scope.name();
+        // Clients trust their own servers by this, and by nothing that a file could say.
+        let source = if matches!(self.config.reach, Reach::Wire(_)) { "sdk" } else { scope };
+        let mut status = json!({"name": self.config.name, "status": state, "scope": scope, "source": source});
         if !self.config.written.is_null() {
             status["config"] = self.config.written.clone();
         }

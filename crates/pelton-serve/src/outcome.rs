@@ -7,7 +7,7 @@ use pelton::{OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL};
 use pelton::{SYNTHETIC_MODEL, Terminal};
 use pelton_model::{FastMode, catalogue};
 use pelton_wire::line::Line;
-use pelton_wire::usage::{CacheCreation, ServerToolUse, Usage};
+use pelton_wire::usage::{CacheCreation, OutputTokensDetails, ServerToolUse, Usage};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -110,6 +110,7 @@ struct Consumed<'a> {
     cache_creation_input_tokens: u64,
     cache_read_input_tokens: u64,
     output_tokens: u64,
+    output_tokens_details: OutputTokensDetails,
     server_tool_use: ServerToolUse,
     service_tier: &'a str,
     cache_creation: CacheCreation,
@@ -126,6 +127,7 @@ impl<'a> Consumed<'a> {
             cache_creation_input_tokens: usage.cache_creation_input_tokens,
             cache_read_input_tokens: usage.cache_read_input_tokens,
             output_tokens: usage.output_tokens,
+            output_tokens_details: usage.output_tokens_details.unwrap_or_default(),
             server_tool_use: usage.server_tool_use,
             service_tier: usage.service_tier.as_deref().unwrap_or("standard"),
             cache_creation: usage.cache_creation,

@@ -31,6 +31,9 @@ pub struct Usage {
     pub cache_read_input_tokens: u64,
     /// Tokens the model wrote, thinking included.
     pub output_tokens: u64,
+    /// What `output_tokens` are, when the server says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens_details: Option<OutputTokensDetails>,
     /// Tools the server ran.
     pub server_tool_use: ServerToolUse,
     /// The tier that served the call, when the server says so.
@@ -54,6 +57,13 @@ pub struct CacheCreation {
     pub ephemeral_5m_input_tokens: u64,
 }
 
+/// What a model wrote, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OutputTokensDetails {
+    /// Thinking, as it was before a server shortened it.
+    pub thinking_tokens: u64,
+}
+
 /// Tools the server ran during a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerToolUse {
@@ -71,6 +81,10 @@ impl Usage {
         replace(&mut self.cache_creation_input_tokens, delta.cache_creation_input_tokens);
         replace(&mut self.cache_read_input_tokens, delta.cache_read_input_tokens);
         replace(&mut self.output_tokens, delta.output_tokens);
+        if let Some(wrote) = &delta.output_tokens_details {
+            let known = self.output_tokens_details.get_or_insert_default();
+            replace(&mut known.thinking_tokens, wrote.thinking_tokens);
+        }
         if let Some(made) = &delta.cache_creation {
             replace(&mut self.cache_creation.ephemeral_1h_input_tokens, made.ephemeral_1h_input_tokens);
             replace(&mut self.cache_creation.ephemeral_5m_input_tokens, made.ephemeral_5m_input_tokens);
@@ -90,6 +104,10 @@ impl Usage {
         increase(&mut self.cache_creation_input_tokens, other.cache_creation_input_tokens);
         increase(&mut self.cache_read_input_tokens, other.cache_read_input_tokens);
         increase(&mut self.output_tokens, other.output_tokens);
+        if let Some(also) = other.output_tokens_details {
+            let known = self.output_tokens_details.get_or_insert_default();
+            increase(&mut known.thinking_tokens, also.thinking_tokens);
+        }
         let (made, also) = (&mut self.cache_creation, &other.cache_creation);
         increase(&mut made.ephemeral_1h_input_tokens, also.ephemeral_1h_input_tokens);
         increase(&mut made.ephemeral_5m_input_tokens, also.ephemeral_5m_input_tokens);
@@ -140,6 +158,8 @@ pub struct UsageDelta {
     /// See [`Usage::output_tokens`].
     #[serde(deserialize_with = "count")]
     pub output_tokens: Option<u64>,
+    /// See [`Usage::output_tokens_details`].
+    pub output_tokens_details: Option<OutputTokensDetailsDelta>,
     /// See [`Usage::cache_creation`].
     pub cache_creation: Option<CacheCreationDelta>,
     /// See [`Usage::server_tool_use`].
@@ -153,6 +173,15 @@ pub struct UsageDelta {
     /// See [`Usage::inference_geo`].
     #[serde(deserialize_with = "text")]
     pub inference_geo: Option<String>,
+}
+
+/// The part of [`UsageDelta`] about what the model wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct OutputTokensDetailsDelta {
+    /// See [`OutputTokensDetails::thinking_tokens`].
+    #[serde(deserialize_with = "count")]
+    pub thinking_tokens: Option<u64>,
 }
 
 /// The part of [`UsageDelta`] about the cache.

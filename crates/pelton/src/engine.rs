@@ -7,6 +7,7 @@ mod calling; // calls that no model made
 mod children; // sub-agents
 mod clear; // another conversation in the place of this one
 mod elicited; // questions of servers to people, which hooks hear of
+mod followed; // skills that agents follow
 mod house; // commands that are always there
 mod gather; // what is found out about the place before the first prompt
 mod input; // from what was typed to what the model is told
@@ -607,21 +608,27 @@ impl Engine {
             events.send(Event::PromptsConsumed(queued)).await;
         }
         let ending = match taken {
-            Ok(Taken::Ask(Order { prompt, choices })) => {
+            Ok(Taken::Ask(Order { prompt, choices, agent })) => {
                 let message = prompt.id;
                 events.send(Event::Prompt(prompt)).await;
                 self.mark_files(message, &events).await;
-                Ending::Loop(self.turns(&events, &cancel, started_at, choices, &mut tally, &mut last).await)
+                match agent {
+                    None => Ending::Loop(
+                        self.turns(&events, &cancel, started_at, choices, &mut tally, &mut last).await,
+                    ),
+                    Some(order) => {
+                        let followed =
+                            self.follow_in_agent(order, choices, &events, &cancel, &mut tally).await;
+                        followed.unwrap_or_else(|error| Ending::unrecorded(&mut last, error))
+                    }
+                }
             }
             Ok(Taken::Local(answered)) => Ending::Local(answered),
             // Worked off above.
             Ok(Taken::Reshape(_) | Taken::House(_)) => Ending::BeforeLoop(Terminal::Completed),
             Ok(Taken::Ended(terminal)) => Ending::BeforeLoop(terminal),
             Ok(Taken::Interrupted { .. }) => Ending::BeforeLoop(Terminal::AbortedStreaming),
-            Err(error) => {
-                last.unrecorded = Some(error);
-                Ending::Unrecorded
-            }
+            Err(error) => Ending::unrecorded(&mut last, error),
         };
         let consumed = std::mem::take(&mut tally.consumed);
         let outcome = self.outcome(ending, started_at, tally, last, &events).await;

@@ -73,6 +73,8 @@ pub struct Options {
     pub api_key_source: &'static str,
     /// The model: an id, or an alias such as `sonnet`.
     pub model: String,
+    /// Somebody named it for this run: the agent that the session [works as](Self::work_as) does not choose another.
+    pub model_is_named: bool,
     /// The model that is asked instead while planning: an id or an alias.
     pub planner: Option<String>,
     /// Models to ask when that one does not answer, in this order, for the rest of a submission. At most
@@ -412,8 +414,8 @@ pub struct Sessions {
 
 impl Options {
     /// Lets the session itself work as one of its [agents](Self::agents): with its words, what it says first, its tools, its hooks,
-    /// and how hard it tries.
-    /// Which model is asked stays as it is. Tells whether there is an agent of that name.
+    /// its model unless one [was named](Self::model_is_named) or it may not be asked, and how hard it tries.
+    /// Tells whether there is an agent of that name.
     pub fn work_as(&mut self, name: &str) -> bool {
         let Some(agent) = self.agents.iter().find(|agent| agent.name == name) else { return false };
         self.system_prompt.custom = Some(agent.whole_prompt());
@@ -421,6 +423,11 @@ impl Options {
         if let Some(hooks) = &agent.hooks {
             // What is wrong with them was said when its file was looked through.
             self.hooks.add_settings(hooks, &Source::Agent);
+        }
+        let its_own = agent.model.as_deref().filter(|model| !self.model_is_named && *model != "inherit");
+        let its_own = its_own.map(catalogue::resolve).filter(|model| self.model_choice.allows(model));
+        if let Some(model) = its_own.filter(|model| *model != self.model) {
+            (self.model, self.planner, self.window_tokens) = (model, None, None);
         }
         self.works_as = Some(agent.name.clone());
         self.tools.retain(|tool| agent.has(tool.spec().name));
@@ -479,6 +486,7 @@ impl Options {
             endpoint,
             api_key_source: "none",
             model: Self::DEFAULT_MODEL.to_owned(),
+            model_is_named: false,
             planner: None,
             fallback_models: Vec::new(),
             cache: CacheLife::default(),

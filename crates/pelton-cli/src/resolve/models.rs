@@ -21,6 +21,25 @@ pub(super) fn model(args: &RunArgs, env: &Env, settings: &Settings) -> Option<St
     Some(behind_alias(model, env))
 }
 
+/// Whether the model was chosen for this run, or by an administrator: agents then choose no other for the main thread.
+pub(super) fn is_named(args: &RunArgs, settings: &Settings) -> bool {
+    settings.policy.model.is_some()
+        || args.model.as_deref().is_some_and(|model| !matches!(model, "" | "default"))
+}
+
+/// A session that goes on is answered by the model that answered it so far, unless one was named for this run. One that took
+/// another's place for a while does not stay.
+pub(super) fn go_on(options: &mut Options, env: &Env) {
+    let is_named =
+        options.model_is_named || env.get("ANTHROPIC_MODEL").is_some() || options.planner.is_some();
+    let last = options.resume.as_ref().and_then(|resumed| resumed.conversation.model()).map(str::to_owned);
+    let Some(last) = last.filter(|_| !is_named) else { return };
+    let stood_in = options.fallback_models.contains(&last);
+    if !stood_in && catalogue::caps(&last).is_some() && options.model_choice.allows(&last) {
+        options.model = last;
+    }
+}
+
 /// Which models may be asked, whoever names them.
 pub(super) fn choice(settings: &Settings) -> ModelChoice {
     let mut choice = ModelChoice::default();

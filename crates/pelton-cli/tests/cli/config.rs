@@ -163,3 +163,28 @@ fn what_is_said_to_count_is_what_a_session_goes_by() {
         assert_eq!(json_of(&explained.out)["decision"] == "allow", trusted, "{explained:?}");
     }
 }
+
+#[test]
+fn what_cannot_be_read_does_not_count_and_the_reason_is_its_own() {
+    let place = Place::new();
+    place.put(
+        ".claude/settings.json",
+        r#"{"model": 5, "permissions": {"deny": ["Read(", "WebFetch"]}, "hooks": {"Stop": [{"hooks": [{"type": "weird"}]}]}}"#,
+    );
+    let ran = place.pelton(["config", "show", "--effective", "--json"]).run();
+    let settings = json_of(&ran.out)["settings"].as_array().unwrap().clone();
+    let of = |key: &str, value: Value| {
+        let found = settings.iter().find(|setting| setting["key"] == key && setting["value"] == value);
+        found.unwrap_or_else(|| panic!("{key} {value}: {}", ran.out)).clone()
+    };
+    assert_eq!(of("permissions.deny", json!("WebFetch"))["used"], true);
+    for (key, value, why) in [
+        ("model", json!(5), "must be a text"),
+        ("permissions.deny", json!("Read("), "is left out"),
+        ("hooks.Stop", json!({"type": "weird"}), "it must be one of"),
+    ] {
+        let setting = of(key, value);
+        assert_eq!(setting["used"], false, "{setting}");
+        assert!(setting["reason"].as_str().unwrap().contains(why), "{setting}");
+    }
+}

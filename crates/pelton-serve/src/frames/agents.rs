@@ -45,7 +45,9 @@ impl Frames {
                 .task("task_started", agent)
                 .field("description", &agent.description)
                 .field("subagent_type", &agent.agent_type)
-                .field("is_backgrounded", false)
+                .field("is_backgrounded", agent.beside)
+                .field("spawn_depth", agent.depth)
+                .field_if("parent_task_id", agent.parent.as_ref())
                 .field("task_type", "local_agent")
                 .field("prompt", &agent.prompt)
                 .finish_line(),
@@ -65,9 +67,13 @@ impl Frames {
                 .finish_line(),
             AgentNews::Beside(task) => {
                 self.standing.tasks.push(Arc::clone(task));
-                let patch = json!({"is_backgrounded": true});
-                let updated = self.system("task_updated").field("task_id", &agent.id).field("patch", patch);
-                let mut frames = updated.finish_line();
+                let mut frames = Vec::new();
+                if !agent.beside {
+                    let patch = json!({"is_backgrounded": true});
+                    let updated =
+                        self.system("task_updated").field("task_id", &agent.id).field("patch", patch);
+                    frames.extend(updated.finish_line());
+                }
                 frames.extend(self.tasks());
                 frames
             }

@@ -32,7 +32,8 @@ impl Frames {
     fn boundary(&mut self, boundary: &Boundary) -> Vec<u8> {
         // Where something was undone, something has come back.
         let takes_away = !matches!(boundary.level, Level::ResultBudget | Level::Undo);
-        if boundary.after_tokens >= boundary.before_tokens || !takes_away {
+        let is_seen = boundary.summary.is_some() || boundary.after_tokens < boundary.before_tokens;
+        if !is_seen || !takes_away {
             return Vec::new();
         }
         let by_hand = matches!(boundary.level, Level::Snip | Level::Manual);

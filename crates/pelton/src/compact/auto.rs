@@ -24,6 +24,8 @@ pub enum Keep {
     Some,
     /// Little.
     Little,
+    /// Little, and nothing where there is no more than one exchange: somebody asked for it.
+    ByHand,
 }
 
 /// What gives way to a summary: everything between two entries, both included.
@@ -41,15 +43,16 @@ pub struct Cut {
 pub fn cut(outline: &[PartFacts], room: Room, keep: Keep) -> Option<Cut> {
     let (of_room, of_said) = match keep {
         Keep::Some => (KEPT_PERCENT, KEPT_PERCENT_OF_SAID),
-        Keep::Little => (KEPT_PERCENT_AGGRESSIVE, KEPT_PERCENT_OF_SAID_AGGRESSIVE),
+        Keep::Little | Keep::ByHand => (KEPT_PERCENT_AGGRESSIVE, KEPT_PERCENT_OF_SAID_AGGRESSIVE),
     };
     let most = room.percent(of_room).min(weight(outline) * of_said / 100);
     let cuts = cuts(outline);
-    let newest = *cuts.last()?;
     let fits = |cut: &usize| weight(&outline[*cut..]) <= most;
-    let cut = cuts.iter().copied().find(fits).unwrap_or(newest);
     // Something must have been answered, or there is nothing to sum up.
-    outline[..cut].iter().find(|part| part.is_answer())?;
+    let says_something = |cut: &usize| outline[..*cut].iter().any(PartFacts::is_answer);
+    let cut = cuts.iter().copied().find(fits).or(cuts.last().copied()).filter(says_something);
+    let whole = Some(outline.len()).filter(|_| keep == Keep::ByHand).filter(says_something);
+    let cut = cut.or(whole)?;
     let (from, to) = super::local::between(outline, 0, cut)?;
     Some(Cut { from, to, kept: outline.len() - cut })
 }

@@ -108,8 +108,6 @@ struct Ready {
     place: Option<Worktree>,
     /// It knows its skills and has heard its beginning already.
     goes_on: bool,
-    /// It is not waited for.
-    beside: bool,
     /// Ends it.
     stop: CancellationToken,
     /// Where what it tells goes.
@@ -120,20 +118,26 @@ impl Children {
     async fn ready(&self, order: &Order, cx: &ToolCx) -> Result<Ready, NotStarted> {
         let history = self.kept().remove(&*cx.call_id);
         let seat = self.seat()?;
+        let of_kind = || self.definition(&order.agent_type).is_ok_and(|definition| definition.background);
+        // An agent waits for its own: it ends with its report, and they end with it.
+        let may_be_beside = self.kin.agent.is_none() && !cx.limits.background_off;
         let facts = Arc::new(AgentFacts {
             id: format!("a{:016x}", self.options.world.random()),
             call: Arc::clone(&cx.call_id),
             agent_type: order.agent_type.clone(),
             description: order.description.clone(),
             prompt: order.prompt.clone(),
+            beside: may_be_beside && order.beside.unwrap_or_else(of_kind),
+            depth: self.kin.depth() + 1,
+            parent: self.parent(),
         });
         let me = self.member_of(&facts, order.agent_type == FORK);
         // The host ends everything; whoever waits for the agent ends it besides.
         let stop = self.options.cancel.child_token();
         let outlet = Outlet::to(self.events.clone(), stop.clone());
         let mut made = None;
-        let (mut engine, mut beside) = match me.is_fork {
-            true => (self.fork(me, history).map_err(NotStarted)?, false),
+        let mut engine = match me.is_fork {
+            true => self.fork(me, history).map_err(NotStarted)?,
             false => {
                 let definition = self.definition(&order.agent_type).map_err(NotStarted)?;
                 let hooks = self.hooks_of(definition, &outlet).await;
@@ -146,16 +150,14 @@ impl Children {
                 let place = made.as_ref().map(|made| made.path.as_path());
                 let servers = self.servers_of(definition, &outlet).await;
                 let options = Options { resume: None, servers, ..self.options.clone() };
-                let engine = self.from(options, me, order, definition, hooks, place).map_err(NotStarted);
-                (engine?, definition.background)
+                self.from(options, me, order, definition, hooks, place).map_err(NotStarted)?
             }
         };
         if made.is_none() {
             engine.cwd = Arc::new(Mutex::new(cx.cwd.clone()));
         }
-        beside = order.beside.unwrap_or(beside);
         self.describe(&facts, order, made.as_ref().map(|made| made.path.as_path()));
-        Ok(Ready { engine, facts, seat, place: made, goes_on: false, beside, stop, outlet })
+        Ok(Ready { engine, facts, seat, place: made, goes_on: false, stop, outlet })
     }
 
     /// Counts one more agent, if there may be one.
@@ -170,6 +172,11 @@ impl Children {
         self.kin.census.enter().map_err(NotStarted)
     }
 
+    /// The agent whose calls start these, unless it is the main thread.
+    fn parent(&self) -> Option<String> {
+        self.kin.agent.as_ref().map(|agent| agent.facts.id.clone())
+    }
+
     fn member_of(&self, facts: &Arc<AgentFacts>, is_fork: bool) -> AgentSelf {
         let (facts, session_file) = (Arc::clone(facts), self.session_file.clone());
         AgentSelf { facts, depth: self.kin.depth() + 1, is_fork, session_file }
@@ -177,9 +184,8 @@ impl Children {
 
     /// Waits for an agent, unless nobody wants to, or somebody asks for it to go on beside the conversation.
     async fn run_ready(self: Arc<Self>, ready: Ready, order: Order, cx: &ToolCx) -> Result<Ran, NotStarted> {
-        // An agent waits for its own: it ends with its report, and they end with it.
         let may_be_beside = self.kin.agent.is_none() && !cx.limits.background_off;
-        let beside = ready.beside && may_be_beside;
+        let beside = ready.facts.beside;
         let (facts, stop, outlet) = (Arc::clone(&ready.facts), ready.stop.clone(), ready.outlet.clone());
         let put_beside = PutBeside { is_working: !beside, facts, stop: stop.clone(), outlet };
         let refused = (self.refused.clone(), self.submission.clone());

@@ -120,20 +120,14 @@ impl Engine {
         if skill.agent.is_none() {
             self.skills.was_read(&skill.file, &text);
         }
-        let mut expansion = Expansion::prompt(match &skill.agent {
-            // Agents are started by calls alone: there their stream has somebody who pulls it.
-            Some(agent) => format!(
-                "Start an agent of the kind {agent} with exactly the task below, wait for its report, and give that to the \
-                 user.\n\n<task>\n{text}\n</task>"
-            ),
-            None if is_there => format!("{CALLED_AGAIN}: follow it once more."),
-            None => text,
+        let mut expansion = Expansion::prompt(match is_there {
+            true => format!("{CALLED_AGAIN}: follow it once more."),
+            false => text,
         });
         expansion.allowed_tools.clone_from(&skill.loan.allowed);
         expansion.disallowed_tools.clone_from(&skill.loan.denied);
         expansion.model.clone_from(&skill.model);
-        // What a fork tries is said to its agent.
-        expansion.effort = skill.effort.filter(|_| skill.agent.is_none());
+        expansion.effort = skill.effort;
         Ok(expansion)
     }
 }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::Engine;
 use super::arriving::Statement;
+use super::followed;
 use super::gather::{self, CALLED_AGAIN, Gathered};
 use super::house::{self, House};
 use super::reshape::Reshaping;
@@ -27,6 +28,7 @@ use crate::prompt::{Prompt, PromptBlock};
 use crate::reload;
 use crate::session::{content, fresh_id};
 use crate::status::Phase;
+use crate::tools::agent;
 use crate::tools::background::lost_agent;
 use crate::tools::builtin::plan;
 use crate::tools::changed::{Changed, Which, changed_since};
@@ -71,6 +73,8 @@ pub(super) enum Begun {
 pub(super) struct Order {
     pub prompt: Arc<Entry>,
     pub choices: Choices,
+    /// An agent is to answer, and not the model of the main thread.
+    pub agent: Option<agent::Order>,
 }
 
 /// What holds for one submission only.
@@ -97,6 +101,8 @@ struct Around {
     changed: Vec<Changed>,
     /// The file of the skill whose text the prompt is.
     skill: Option<PathBuf>,
+    /// The task of the agent that follows the skill instead.
+    agent: Option<agent::Order>,
 }
 
 /// What an agent is told that must not change anything.
@@ -199,6 +205,7 @@ impl Engine {
             self.record_interrupted(&words, queued, INTERRUPTED, gathered, told).await?;
             return Ok(Taken::Interrupted { before_it_began: false });
         };
+        let agent = around.agent.take();
         let prompt =
             self.record_input(&prompt, queued, Around { changed, ..around }, branch, gathered, told).await?;
         if let Some(title) = self.title_wanted.take() {
@@ -207,7 +214,7 @@ impl Engine {
         }
         // Everything the prompt produced is on the disk before the model is asked: a killed process resumes from it.
         self.session.sync().await?;
-        Ok(Taken::Ask(Order { prompt, choices }))
+        Ok(Taken::Ask(Order { prompt, choices, agent }))
     }
 
     /// A3: the user interrupted before the prompt was recorded, in a hook for example. Both are recorded now, and are on the
@@ -523,6 +530,7 @@ impl Engine {
             }));
         };
         around.skill = skill
+            .as_ref()
             .filter(|skill| skill.agent.is_none() && !body.starts_with(CALLED_AGAIN))
             .map(|skill| skill.file.clone());
         let loan = Loan { allowed: expansion.allowed_tools, denied: expansion.disallowed_tools };
@@ -531,7 +539,15 @@ impl Engine {
             "<command-name>/{}</command-name>\n<command-args>{}</command-args>",
             called.name, called.arguments
         );
-        prompt.blocks.splice(..1, [PromptBlock::Text(typed), PromptBlock::Text(body)]);
+        let agent = skill.as_ref().and_then(|skill| Some((skill, skill.agent.as_ref()?)));
+        around.agent = agent.map(|(skill, agent)| followed::order(skill, agent, &body));
+        if around.agent.is_some() {
+            // The order names them: the session goes on as it is.
+            (choices.model, choices.effort) = (None, None);
+        }
+        // What an agent is told is in the agent's record.
+        let body = around.agent.is_none().then_some(PromptBlock::Text(body));
+        prompt.blocks.splice(..1, [PromptBlock::Text(typed)].into_iter().chain(body));
         None
     }
 

@@ -1,12 +1,12 @@
 //! What the engines of one tree of agents share, and where in it one stands.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pelton_model::Client;
 
-use crate::event::AgentFacts;
+use crate::event::{AgentFacts, Denial};
 use crate::file_history::FileHistory;
 use crate::hooks::Hooks;
 use crate::limits::AgentLimits;
@@ -32,6 +32,8 @@ pub(super) struct Kin {
     pub web: Web,
     /// What is kept of files; agents keep it in their session's.
     pub file_history: Option<FileHistory>,
+    /// Calls of agents that were refused, until the main thread tells of them.
+    pub denied: Arc<Mutex<Vec<Denial>>>,
     /// Which agent it is; the main thread is none.
     pub agent: Option<Arc<AgentSelf>>,
 }
@@ -76,6 +78,7 @@ impl Kin {
             census: Arc::new(Census::new(options.agent_limits.clone())),
             sandbox: None,
             file_history: None,
+            denied: Arc::default(),
             agent: None,
         }
     }
@@ -83,6 +86,19 @@ impl Kin {
     /// How far below the main thread it stands.
     pub fn depth(&self) -> u8 {
         self.agent.as_ref().map_or(0, |agent| agent.depth)
+    }
+
+    /// What was refused in a submission: in that of the main thread also what agents were refused since the last one.
+    pub fn denials(&self, own: Vec<Denial>) -> Vec<Denial> {
+        let mut of_agents = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(agent) = &self.agent else {
+            return std::mem::take(&mut *of_agents).into_iter().chain(own).collect();
+        };
+        // An agent that looks around for a hook was started by no call, and is told of to nobody.
+        if !agent.facts.call.is_empty() {
+            of_agents.extend(own.iter().cloned());
+        }
+        own
     }
 
     /// Whether agents may stand below it.

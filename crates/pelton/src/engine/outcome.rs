@@ -8,6 +8,7 @@ use super::Engine;
 use super::input::Answered;
 use crate::account::Tally;
 use crate::event::{Event, Outcome};
+use crate::transcript::TranscriptError;
 use crate::turn::live::{CUT_BY_LIMIT, LastReply};
 use crate::turn::{Blocked, CostWatch, End, Seen, Terminal, ends_at_once};
 
@@ -21,6 +22,14 @@ pub(super) enum Ending {
     BeforeLoop(Terminal),
     /// The prompt was answered without a model.
     Local(Answered),
+}
+
+impl Ending {
+    /// Something that must be on the disk is not.
+    pub fn unrecorded(last: &mut LastReply, error: TranscriptError) -> Self {
+        last.unrecorded = Some(error);
+        Self::Unrecorded
+    }
 }
 
 impl Engine {
@@ -177,7 +186,7 @@ impl Engine {
             by_model: self.kin.spending.by_model(),
             cost_usd: self.kin.spending.cost_usd(),
             fast_mode: self.fast_mode(),
-            denials: tally.denials,
+            denials: self.kin.denials(tally.denials),
             transitions: tally.transitions,
             loop_events: tally.loop_events,
             retries: tally.retries,

@@ -311,7 +311,7 @@ impl Engine {
                 live.shaping.held = Some(Vec::new());
                 let wishes = wishes.as_deref();
                 let (level, trigger) = (Level::Manual, Trigger::Manual);
-                let attempt = Attempt { level, trigger, keep: Keep::Little, wishes, over: None };
+                let attempt = Attempt { level, trigger, keep: Keep::ByHand, wishes, over: None };
                 let summed = match live.options.compact.enabled {
                     true => live.sum_up(attempt).await?,
                     false => Summed::Failed("compaction is switched off".to_owned()),
@@ -322,7 +322,7 @@ impl Engine {
                 match summed {
                     Summed::Smaller => Ok("The conversation was summed up. /uncompact undoes it.".to_owned()),
                     Summed::Aborted => return Ok(Taken::Interrupted { before_it_began: false }),
-                    Summed::Nothing => Err("There is nothing to sum up yet.".to_owned()),
+                    Summed::Nothing => Ok("There is nothing to sum up yet.".to_owned()),
                     Summed::NoSmaller(why) | Summed::Failed(why) | Summed::Hopeless(why) => {
                         Err(format!("There is no summary: {why}"))
                     }

@@ -31,7 +31,8 @@ impl Engine {
         tally: &mut Tally,
         last: &mut LastReply,
     ) -> End {
-        let _lent = self.kin.permissions.lend(choices.loan);
+        // An agent does what it does within the submission of its parent, whose loan it is.
+        let _lent = self.kin.agent.is_none().then(|| self.kin.permissions.lend(choices.loan));
         let mut live = self.live(choices.model, events, cancel, started_at);
         live.question.effort = choices.effort.or(live.question.effort);
         live.tally = std::mem::take(tally);

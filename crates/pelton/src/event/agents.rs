@@ -69,6 +69,12 @@ pub struct AgentFacts {
     pub description: String,
     /// Its task.
     pub prompt: String,
+    /// Nobody waits for it from the beginning.
+    pub beside: bool,
+    /// How many agents stand between it and the main thread, itself included.
+    pub depth: u8,
+    /// The agent that started it; `None` for the main thread.
+    pub parent: Option<String>,
 }
 
 /// What happened to a sub-agent. Of everything it tells, only the pieces of its answers are left out. Sub-agents of a

@@ -116,14 +116,14 @@ fn of_file(file: &Layered<'_>) -> Vec<Setting> {
     let mut found = Vec::new();
     for atom in atoms(&whole) {
         let alone = atom.alone.to_string();
-        let Ok((mut said, _)) = read(&alone, file.written.origin) else { continue };
+        let Ok((mut said, problems)) = read(&alone, file.written.origin) else { continue };
         let before = shape(&said);
         if before == nothing {
             continue;
         }
         (file.leave_out)(&mut said);
         let given_up = shape(&said) != before;
-        let why = "it comes with a directory that is not trusted";
+        let why = given_up.then(|| "it comes with a directory that is not trusted".to_owned());
         found.push(Setting {
             line: lines.of_place(&atom.stands_at),
             place: atom.place,
@@ -131,7 +131,7 @@ fn of_file(file: &Layered<'_>) -> Vec<Setting> {
             source: source.clone(),
             file: name.to_owned(),
             is_item: atom.is_item,
-            not_used: given_up.then(|| why.to_owned()),
+            not_used: problems.first().map(|problem| problem.text.clone()).or(why),
         });
     }
     found

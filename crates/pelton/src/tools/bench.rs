@@ -272,7 +272,7 @@ impl Bench {
             };
             if let Some(mut fired) = fired {
                 let is_served = call.name.starts_with(SERVED);
-                match retold::retold(&output, &mut fired.verdict.extras, is_served) {
+                match retold::retold(&call.name, &output, &mut fired.verdict.extras, is_served) {
                     Some(Ok(other)) if !output.is_error => output = other,
                     Some(Err(why)) => {
                         hooks.messages.push(format!("What a hook wants told of {} {why}.", call.name));

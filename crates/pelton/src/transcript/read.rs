@@ -1,6 +1,8 @@
 //! Reading a transcript back. Tolerant: a torn, foreign or damaged line is skipped and counted, never a reason to
 //! lose the others, and nothing in the file is changed.
 
+mod chain; // which line follows which
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -18,6 +20,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
+
+use chain::Chain;
 
 use super::blobs::Blobs;
 use super::block::{Block, sendable_result};
@@ -93,6 +97,16 @@ impl Loaded {
     pub(crate) fn end(&self) -> End {
         let waiting = self.queued.iter().map(|queued| queued.id).collect();
         End { newest: self.newest, read_to: self.read_to, waiting }
+    }
+
+    /// The model that was asked last, or, where nobody noted that, the one that answered last.
+    pub fn model(&self) -> Option<&str> {
+        let turns = self.requests.iter().rev().filter(|request| request.cache.asked == Asked::Turn);
+        let answered = self.entries.iter().rev().filter_map(|entry| match &entry.kind {
+            Kind::Assistant { origin, .. } => Some(&*origin.model),
+            _ => None,
+        });
+        turns.map(|request| &*request.model).chain(answered).find(|model| !model.is_empty())
     }
 }
 
@@ -233,14 +247,6 @@ struct Link {
     goes_back: bool,
 }
 
-/// The conversation's chain of lines.
-pub(super) struct Chain {
-    /// Its lines, the first one first.
-    links: Vec<usize>,
-    /// Lines whose parents are not there, and the parents.
-    pub missing: Vec<(usize, Uuid)>,
-}
-
 /// A request, and where its line stands.
 struct Requested {
     /// What became of it; one of a later version tells this one nothing.
@@ -336,54 +342,6 @@ impl Lines {
         let since = &self.edits[made.map_or(0, |made| made + 1)..];
         let is_there = |id: EditId| since.iter().any(|(_, edited)| edited.id == id);
         since.iter().any(|(_, edited)| matches!(edited.edit, Edit::Undo { edit } if !is_there(edit)))
-    }
-
-    /// Whether a line is part of the chain.
-    pub fn is_on(&self, chain: &Chain, id: Uuid) -> bool {
-        self.by_id.get(&id).is_some_and(|index| chain.links.contains(index))
-    }
-
-    /// The last line; where lines stand in another order than they were written in, the one at the end of what follows it.
-    fn newest(&self) -> Option<usize> {
-        let last = self.links.len().checked_sub(1)?;
-        let id = self.links[last].id;
-        if !self.links[..last].iter().any(|link| link.parent == Some(id)) {
-            return Some(last);
-        }
-        let links = self.links.iter().enumerate().filter(|(_, link)| link.parent != Some(link.id));
-        let followers: HashMap<Uuid, usize> =
-            links.filter_map(|(index, link)| Some((link.parent?, index))).collect();
-        let (mut at, mut seen) = (last, HashSet::from([last]));
-        while let Some(next) = followers.get(&self.links[at].id) {
-            // Lines that follow each other have no end.
-            if !seen.insert(*next) {
-                return Some(last);
-            }
-            at = *next;
-        }
-        Some(at)
-    }
-
-    /// The chain of parents from the newest line back to the first.
-    pub fn chain(&self) -> Chain {
-        let mut chain = Chain { links: Vec::new(), missing: Vec::new() };
-        let mut on_chain = HashSet::new();
-        let mut at = self.newest();
-        while let Some(index) = at.filter(|index| on_chain.insert(*index)) {
-            chain.links.push(index);
-            let parent = self.links[index].parent;
-            at = parent.and_then(|parent| {
-                // What says that it follows itself, at once or by way of others, follows what was written before it.
-                let known = self.by_id.get(&parent).copied().filter(|known| !on_chain.contains(known));
-                known.or_else(|| {
-                    chain.missing.push((index, parent));
-                    // The parent's line is damaged: what was written before it is still the conversation.
-                    index.checked_sub(1)
-                })
-            });
-        }
-        chain.links.reverse();
-        chain
     }
 
     /// Reads a long line, whose parts are shared instead of copied unless it has to be repaired.
@@ -604,7 +562,7 @@ impl Lines {
         }
         edits.extend(made.map(|(_, edited)| Edited { at: entries.len(), ..edited }));
         // What is read from its newest summary on follows what was not read.
-        let is_lost = |(index, _): &(usize, Uuid)| *index > 0 || behind.is_none();
+        let is_lost = |(index, _): &(usize, Option<Uuid>)| *index > 0 || behind.is_none();
         let reshaped = self.reshaped || is_headless || missing.iter().any(is_lost) || has_strays(&entries);
         // Results of parallel calls may hang on branches of their own; the view puts each where it belongs.
         let beside = (0..self.links.len()).filter(|index| !on_chain.contains(index));

@@ -115,6 +115,23 @@ fn damage_is_skipped_counted_and_bridged() {
 }
 
 #[test]
+fn an_answer_or_a_result_that_follows_nothing_follows_the_line_before_it() {
+    for index in 1..5 {
+        let mut lines = conversation();
+        let parent = format!("\"parentUuid\":\"{}\"", id(index as u128));
+        assert!(lines[index].contains(&parent), "{}", lines[index]);
+        lines[index] = lines[index].replace(&parent, "\"parentUuid\":null");
+        let loaded = load(lines.join("\n"));
+        assert_eq!(sent(&loaded), SENT, "line {index}");
+        assert!(loaded.reshaped);
+    }
+    // A prompt may begin another conversation.
+    let mut lines = conversation();
+    lines[5] = user(6, None, &json!("more"));
+    assert!(!sent(&load(lines.join("\n"))).contains("done"));
+}
+
+#[test]
 fn titles_that_others_write_are_no_part_of_the_conversation() {
     let mut lines = conversation();
     let title = r#"{"type":"custom-title","customTitle":"x","uuid":"00000000-0000-4000-8000-0000000000ff"}"#;

@@ -212,9 +212,10 @@ impl Searched {
             return Ok(Outcome::NeedsEarlier(start.from));
         }
         // The first line follows one that is not needed.
-        for (_, parent) in chain.missing.iter().filter(|(index, _)| *index > 0) {
+        let parents = chain.missing.iter().filter(|(index, _)| *index > 0).filter_map(|(_, parent)| *parent);
+        for parent in parents {
             // It stands before all of this, or its line was damaged.
-            if let Some(place) = self.line_of(*parent, start.from)? {
+            if let Some(place) = self.line_of(parent, start.from)? {
                 return Ok(Outcome::NeedsEarlier(place));
             }
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use pelton::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews};
 use pelton::history::Kind;
+use pelton::permission::Mode;
 use pelton::tools::AgentDefinition;
 use pelton::{Event, Terminal};
 use pelton_testkit::{Part, Script, Step, When, error, gate, text, tool};
@@ -55,6 +56,23 @@ pub fn ends(told: &Told) -> Vec<(String, AgentEnd)> {
         _ => None,
     };
     news(told).iter().filter_map(ended).collect()
+}
+
+#[tokio::test]
+async fn what_an_agent_is_refused_is_in_the_result_of_its_turn() {
+    let agent = tool("Agent", json!({"description": "Look", "prompt": "Look.", "run_in_background": false}));
+    let script = Script::new()
+        .reply([agent])
+        .reply([tool("Bash", json!({"command": "touch made"}))])
+        .reply([text("I may not.")])
+        .reply([text("It may not.")])
+        .reply([text("Well.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.mode = Mode::Default);
+    let told = run(&mut engine, "Look.").await;
+    let denied: Vec<&str> = told.outcome().denials.iter().map(|denial| &*denial.tool).collect();
+    assert_eq!(denied, ["Bash"]);
+    assert!(run(&mut engine, "And?").await.outcome().denials.is_empty());
 }
 
 #[tokio::test]

@@ -281,6 +281,86 @@ async fn a_skill_may_be_followed_by_an_agent() {
 }
 
 #[tokio::test]
+async fn an_agent_that_follows_what_a_user_calls_answers_by_itself() {
+    let fork = (
+        ".claude/skills/survey/SKILL.md",
+        "---\ncontext: fork\nallowed-tools: Bash(touch *)\n---\nSurvey $ARGUMENTS and report.",
+    );
+    let script = Script::new()
+        .reply([tool("Bash", json!({"command": "touch seen"}))])
+        .reply([text("It is dusty.")])
+        .reply([text("As I heard.")])
+        .reply([text("Still so.")]);
+    let stage = stage(script, &[fork]).await;
+    let file = {
+        let mut engine = stage.engine_with(|options| {
+            with_skills(options);
+            options.mode = Mode::Default;
+        });
+        let told = run(&mut engine, "/survey the moon").await;
+        let outcome = told.outcome();
+        assert_eq!((outcome.text.as_str(), outcome.num_turns, outcome.is_error), ("It is dusty.", 0, false));
+        assert!(words(last_user_blocks(&stage.request(1))).ends_with("Survey the moon and report."));
+        assert!(stage.path("seen").exists());
+        run(&mut engine, "So?").await.assert_completed();
+        engine.transcript_file().unwrap()
+    };
+    // What was lent is taken back, and what was said is known, also by another process.
+    let mut engine = stage.engine_with(|options| resume_from(options, &file));
+    run(&mut engine, "And now?").await.assert_completed();
+    for nth in [3, 4] {
+        let sent = stage.request(nth)["messages"].to_string();
+        assert!(sent.contains("<command-args>the moon") && sent.contains("It is dusty."), "{sent}");
+        assert!(!sent.contains("Survey the moon"), "{sent}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_skill_lends_is_there_for_agents_and_still_there_behind_them() {
+    let fork = ".claude/skills/survey/SKILL.md";
+    let files = [
+        (fork, "---\ncontext: fork\nallowed-tools: Bash(touch *)\n---\nSurvey."),
+        (".claude/skills/mark/SKILL.md", "---\nallowed-tools: Bash(touch *)\n---\nMark."),
+    ];
+    let touch = |name: &str| tool("Bash", json!({"command": format!("touch {name}")}));
+    let agent = tool("Agent", json!({"description": "Look", "prompt": "Look.", "run_in_background": false}));
+    let script = Script::new()
+        .reply([agent])
+        .reply([touch("by-agent")])
+        .reply([text("Looked.")])
+        .reply([touch("behind-it")])
+        .reply([text("Done.")])
+        .reply([skill("survey", "")])
+        .reply([touch("by-fork")])
+        .reply([text("Surveyed.")])
+        .reply([text("Done, too.")])
+        .reply([touch("afterwards")])
+        .reply([text("Refused.")]);
+    let stage = stage(script, &files).await;
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        options.mode = Mode::Default;
+        options.rules.allow.push("Skill".parse().unwrap());
+    });
+    for prompt in ["/mark", "Survey it.", "Touch it."] {
+        run(&mut engine, prompt).await.assert_completed();
+    }
+    for (name, is_there) in
+        [("by-agent", true), ("behind-it", true), ("by-fork", true), ("afterwards", false)]
+    {
+        assert_eq!(stage.path(name).exists(), is_there, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_skill_for_an_agent_that_is_not_there_says_so() {
+    let fork = (".claude/skills/survey/SKILL.md", "---\ncontext: fork\nagent: nobody\n---\nSurvey.");
+    let stage = stage(Script::new(), &[fork]).await;
+    let told = run(&mut stage.engine_with(with_skills), "/survey").await;
+    assert!(told.outcome().is_error && told.outcome().text.contains("nobody"), "{:?}", told.outcome());
+}
+
+#[tokio::test]
 async fn a_session_that_goes_on_hears_of_new_skills_alone() {
     let script = Script::new().reply([text("One.")]).reply([text("Two.")]);
     let stage = stage(script, &[GREET]).await;

@@ -57,6 +57,9 @@ impl Children {
             agent_type: NAME.to_owned(),
             description: definition.description.clone(),
             prompt: prompt.clone(),
+            beside: false,
+            depth: self.kin.depth() + 1,
+            parent: self.parent(),
         });
         let me = AgentSelf {
             facts,

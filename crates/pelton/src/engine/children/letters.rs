@@ -75,6 +75,9 @@ impl Children {
             agent_type: about.agent_type.clone(),
             description: about.description.clone(),
             prompt: letter.message.clone(),
+            beside: self.kin.agent.is_none(),
+            depth: self.kin.depth() + 1,
+            parent: self.parent(),
         });
         let stop = self.options.cancel.child_token();
         let outlet = Outlet::to(self.events.clone(), stop.clone());
@@ -105,7 +108,7 @@ impl Children {
         if place.is_none() {
             engine.cwd = Arc::new(Mutex::new(cx.cwd.clone()));
         }
-        let ready = Ready { engine, facts, seat, place: None, goes_on: true, beside: true, stop, outlet };
+        let ready = Ready { engine, facts, seat, place: None, goes_on: true, stop, outlet };
         Ok((ready, order))
     }
 

@@ -8,6 +8,7 @@ const NOTHING: &str = "[No output.]";
 
 /// What the model is told instead, if hooks want that. An error says why it is not.
 pub(super) fn retold(
+    tool: &str,
     before: &Output,
     said: &mut Map<String, Value>,
     is_served: bool,
@@ -16,7 +17,7 @@ pub(super) fn retold(
     let wanted = said.remove("updatedToolOutput").or(of_servers)?;
     let known = before.detail.clone().unwrap_or_else(|| before.words().into());
     // Servers bring what they like; whoever reads what our own tools bring counts on its shape.
-    if !is_served && !has_shape(&wanted, &known) {
+    if !is_served && !has_shape(&wanted, &counted_on(tool, known)) {
         return Some(Err("does not have the shape of what the tool brought".to_owned()));
     }
     let mut content = blocks(&wanted);
@@ -26,6 +27,23 @@ pub(super) fn retold(
     let mut output = before.clone();
     (output.content, output.detail) = (content, Some(wanted));
     Some(Ok(output))
+}
+
+/// What readers of what a tool brings count on: the rest, by the types that clients are given, may be there or not.
+const COUNTED_ON: [(&str, &[&str]); 5] = [
+    ("Bash", &["stdout", "stderr", "interrupted"]),
+    ("Glob", &["filenames", "numFiles", "durationMs", "truncated"]),
+    ("Grep", &["filenames", "numFiles"]),
+    ("Write", &["type", "filePath", "content", "structuredPatch", "originalFile"]),
+    ("Agent", &["status", "agentId", "prompt", "content"]),
+];
+
+fn counted_on(tool: &str, mut brought: Value) -> Value {
+    let names = COUNTED_ON.iter().find(|(name, _)| *name == tool).map(|(_, names)| *names);
+    if let (Some(names), Some(fields)) = (names, brought.as_object_mut()) {
+        fields.retain(|name, _| names.contains(&name.as_str()));
+    }
+    brought
 }
 
 /// Whether a value has all that another has, each of the same kind.
@@ -96,10 +114,10 @@ mod tests {
 
     use super::*;
 
-    fn told(detail: Value, said: &Value, is_served: bool) -> Option<Result<String, String>> {
+    fn told(tool: &str, detail: Value, said: &Value, is_served: bool) -> Option<Result<String, String>> {
         let before = Output::text("secret").with_detail(detail);
         let mut said = said.as_object().cloned().unwrap_or_default();
-        let told = retold(&before, &mut said, is_served);
+        let told = retold(tool, &before, &mut said, is_served);
         assert!(said.is_empty(), "{said:?}");
         told.map(|told| told.map(|output| output.words()))
     }
@@ -119,10 +137,22 @@ mod tests {
             (json!("secret"), json!("***"), Some("***")),
             (json!({"n": 1}), json!({"n": 2}), Some("{\"n\":2}")),
         ] {
-            let told = told(detail, &json!({"updatedToolOutput": wanted}), false);
+            let told = told("Any", detail, &json!({"updatedToolOutput": wanted}), false);
             assert_eq!(told.and_then(Result::ok).as_deref(), expected, "{wanted}");
         }
-        assert_eq!(told(json!("x"), &json!({}), false), None);
+        assert_eq!(told("Any", json!("x"), &json!({}), false), None);
+    }
+
+    #[test]
+    fn what_clients_may_leave_out_may_be_left_out() {
+        let brought = json!({"stdout": "secret", "stderr": "", "interrupted": false, "isImage": false,
+            "noOutputExpected": false, "backgroundTaskId": "b1"});
+        let short = json!({"stdout": "***", "stderr": "", "interrupted": false});
+        let said = json!({"updatedToolOutput": short});
+        assert_eq!(told("Bash", brought.clone(), &said, false), Some(Ok("***".to_owned())));
+        assert!(told("Any", brought.clone(), &said, false).is_some_and(|told| told.is_err()));
+        let said = json!({"updatedToolOutput": {"stdout": "***", "stderr": ""}});
+        assert!(told("Bash", brought, &said, false).is_some_and(|told| told.is_err()));
     }
 
     #[test]
@@ -134,14 +164,15 @@ mod tests {
             (json!({"content": blocks, "isError": false}), "a\nb\n{\"type\":\"odd\"}"),
         ] {
             for name in ["updatedMCPToolOutput", "updatedToolOutput"] {
-                let told = told(json!([]), &json!({name: wanted}), true);
+                let told = told("Any", json!([]), &json!({name: wanted}), true);
                 assert_eq!(told, Some(Ok(expected.to_owned())), "{wanted}");
             }
         }
-        assert_eq!(told(json!("x"), &json!({"updatedMCPToolOutput": "y"}), false), None);
+        assert_eq!(told("Any", json!("x"), &json!({"updatedMCPToolOutput": "y"}), false), None);
         let mut picture =
             json!({"updatedToolOutput": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]});
-        let output = retold(&Output::text("x"), picture.as_object_mut().unwrap(), true).unwrap().unwrap();
+        let output =
+            retold("Any", &Output::text("x"), picture.as_object_mut().unwrap(), true).unwrap().unwrap();
         let expected = ResultBlock::Image { media_type: "image/png", base64: "AAAA".to_owned() };
         assert_eq!(output.content, [expected]);
     }

@@ -33,6 +33,9 @@ use crate::turn::decide::Compaction;
 use crate::turn::side::{Answer, Came, Errand, Unanswered};
 use crate::turn::spending::{Forecast, Wish};
 
+/// A summary that somebody asked for is not compared with what it takes the place of, as long as it fills no more of the window.
+const BY_HAND_PERCENT_ANYHOW: u8 = 5;
+
 /// Why and how a conversation is to be summed up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt<'a> {
@@ -207,6 +210,10 @@ impl Live<'_> {
         let overhead = self.overhead();
         let enough = match attempt.level {
             Level::Autocompact => shrank(before.saturating_sub(overhead), after.saturating_sub(overhead)),
+            // Somebody wants it. Of a few exchanges it is longer than they are, and does no harm.
+            Level::Manual if after.saturating_sub(overhead) <= self.room.percent(BY_HAND_PERCENT_ANYHOW) => {
+                true
+            }
             _ => after < before,
         };
         if !enough {

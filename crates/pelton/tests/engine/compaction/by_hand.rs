@@ -114,7 +114,29 @@ async fn what_a_change_by_hand_tells_is_the_figure_that_is_shown_also_in_another
 async fn there_must_be_something_to_sum_up() {
     let stage = Stage::new(Script::new()).await;
     let told = run(&mut stage.engine(), "/compact").await;
-    assert!(told.outcome().is_error && told.outcome().text.contains("nothing to sum up"));
+    assert!(!told.outcome().is_error && told.outcome().text.contains("nothing to sum up"));
+}
+
+#[tokio::test]
+async fn loop_C8_one_exchange_is_summed_up_where_somebody_wants_that() {
+    for exchanges in 1..=2 {
+        let script = (0..exchanges).fold(Script::new(), |script, _| script.reply([text("An answer.")]));
+        let script = script.reply([text("It was answered.")]).reply([text("Later.")]);
+        let stage = Stage::new(script).await;
+        let mut engine = stage.engine();
+        for _ in 0..exchanges {
+            run(&mut engine, "A question?").await.assert_completed();
+        }
+        let told = run(&mut engine, "/compact").await;
+        assert!(!told.outcome().is_error, "{}", told.outcome().text);
+        assert_eq!(levels(&told), ["manual"]);
+        run(&mut engine, "And?").await.assert_completed();
+        let sent = stage.request(exchanges + 2)["messages"].to_string();
+        // The newest of two stays, the only one does not.
+        assert!(sent.contains("It was answered."), "{sent}");
+        assert_eq!(sent.contains("An answer."), exchanges == 2, "{sent}");
+        stage.assert_all_played();
+    }
 }
 
 #[tokio::test]
