@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::args::RunArgs;
 use crate::debug;
 use crate::fail::{Fail, tell};
-use crate::resolve::{self, Env, Imports, Trust, config_dir, told_imports};
+use crate::resolve::{self, Env, Home, Imports, Trust, config_dir, told_imports};
 use crate::signals::{self, Ending, Signals};
 
 /// Whether somebody is there to talk to.
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         ask_about_imports(&env)?;
     }
     let mut signals = Signals::listen()?;
-    let mut wanted = Wanting { args: args.clone(), first: args.prompt.clone(), draft: None };
+    let mut wanted = Wanting { args: args.clone(), first: args.prompt.clone(), draft: None, branch_of: None };
     let is_plain = args.plain || surroundings(&env).depth() == Depth::Bare;
     let chooses = args.resume.as_deref() == Some("");
     // Whatever cannot be is told on a terminal that nobody has taken yet.
@@ -149,6 +149,8 @@ struct Wanting {
     args: RunArgs,
     first: Option<String>,
     draft: Option<Submission>,
+    /// The session that the next one is a branch of.
+    branch_of: Option<Uuid>,
 }
 
 impl Wanting {
@@ -161,13 +163,21 @@ impl Wanting {
         args.client.fork_session = false;
         args.client.resume_drops_turn = None;
         args.client.resume_session_at = None;
-        (self.first, self.draft) = (None, None);
+        // The name that was given is the first session's.
+        args.client.name = None;
+        (self.first, self.draft, self.branch_of) = (None, None, None);
     }
 
     /// Whether another session follows the one that was left.
     fn goes_on(&mut self, left: &Left) -> bool {
         match left {
             Left::For(id) => self.for_session(*id),
+            Left::Branch { session, name } => {
+                self.for_session(*session);
+                self.args.client.fork_session = true;
+                self.args.client.name.clone_from(name);
+                self.branch_of = Some(*session);
+            }
             Left::Before { session, prompt, said } => {
                 self.for_session(*session);
                 self.args.client.resume_drops_turn = Some(*prompt);
@@ -203,6 +213,12 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     let may_bypass = resolve::may_bypass(args, env, &options);
     options.heeds_initial_message = false;
     let child_env = options.env.clone();
+    let home = Home {
+        args: args.clone(),
+        env: env.clone(),
+        cwd: options.cwd.clone(),
+        styles: options.style_names().into_iter().map(str::to_owned).collect(),
+    };
     let theme = if args.plain { Theme::BARE } else { theme(env, &screen) };
     let mut opening = Opening::new(options, theme, servers.named_later);
     opening.servers = servers.outside;
@@ -214,12 +230,19 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
         opening.greeting =
             Some(format!("Pelton {} · /help tells keys and commands", env!("CARGO_PKG_VERSION")));
     }
+    if let Some(before) = wanted.branch_of {
+        // The terminal has the past already.
+        opening.tells_past = false;
+        opening.greeting = Some(format!("a branch goes on from here; the session before is kept: /resume {before}"));
+    }
     opening.title.clone_from(&args.client.name);
     opening.log = log;
     opening.outside.editor = env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned);
     opening.outside.program = std::env::current_exe().ok();
     opening.outside.temp_dir = env.path("TMPDIR").unwrap_or_else(std::env::temp_dir);
     opening.outside.model_answers = screen.answers_shell.unwrap_or(true);
+    opening.vim = screen.vim.unwrap_or_default();
+    opening.home = Some(Arc::new(home));
     opening.question_time = question_time(env, &screen)?;
     opening.status = screen.status_command.map(|command| {
         let mut status = StatusCommand::new(command, child_env);

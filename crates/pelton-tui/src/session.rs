@@ -2,10 +2,13 @@
 //! is said by the [app](crate::app).
 
 mod answers; // what commands of the terminal's own answer
+mod changes; // what is changed and not committed
 mod choose; // which session is gone on with
 mod chores; // what takes a while
 mod clipboard; // a picture from it
+mod copying; // an answer into it
 mod files; // files that a program of the user's own knows
+mod looks; // how everything looks and is typed
 mod opening; // what a session begins with, and how it is left
 mod outside; // other programs: an editor, the shell
 mod past; // going back
@@ -30,7 +33,7 @@ use pelton::{EndReason, Engine, Event, Menu, Phase, Priority, Prompt, StartError
 use pelton_mcp::Joining;
 use pelton_model::World;
 use pelton_serve::progress::lines_changed;
-use pelton_serve::{DebugLog, Handles, Served};
+use pelton_serve::{DebugLog, Handles, Served, SettingsHome};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -95,6 +98,7 @@ pub async fn run(
     app.question_time = opening.question_time;
     app.feed.is_plain = app.is_plain;
     app.status.budget_usd = budget;
+    app.draft.use_vim(opening.vim && !app.is_plain);
     if let Some(greeting) = &opening.greeting {
         app.say(greeting, Role::Faint);
     }
@@ -138,6 +142,7 @@ pub async fn run(
         is_asked: false,
         is_stopping: false,
         outside: opening.outside,
+        home: opening.home,
         status: opening.status,
         status_turn: StatusTurn::default(),
         lines_changed: (0, 0),
@@ -195,6 +200,8 @@ struct Session<'a> {
     is_asked: bool,
     is_stopping: bool,
     outside: Outside,
+    /// Where settings are written.
+    home: Option<Arc<dyn SettingsHome>>,
     status: Option<StatusCommand>,
     status_turn: StatusTurn,
     /// Lines that were added to files and taken away in this process.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pelton::Options;
 use pelton_mcp::Server;
-use pelton_serve::{DebugLog, ServersNamed};
+use pelton_serve::{DebugLog, ServersNamed, SettingsHome};
 use uuid::Uuid;
 
 use super::{Outside, StatusCommand};
@@ -46,6 +46,10 @@ pub struct Opening {
     pub outside: Outside,
     /// The user's own line about the session.
     pub status: Option<StatusCommand>,
+    /// Letters are commands in the prompt, as in vi.
+    pub vim: bool,
+    /// Where settings are written.
+    pub home: Option<Arc<dyn SettingsHome>>,
     /// How long the model's questions wait for somebody who does nothing; for ever, if it is not said.
     pub question_time: Option<Duration>,
 }
@@ -69,6 +73,8 @@ impl Opening {
             log: None,
             outside: Outside::default(),
             status: None,
+            vim: false,
+            home: None,
             question_time: None,
         }
     }
@@ -87,6 +93,13 @@ pub enum Left {
     },
     /// Another one is wanted.
     For(Uuid),
+    /// A copy of it is wanted under another id.
+    Branch {
+        /// The session.
+        session: Uuid,
+        /// What the copy is called.
+        name: Option<String>,
+    },
     /// The same is wanted again without its end: from this prompt on.
     Before {
         /// The session.
