@@ -233,7 +233,7 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     if let Some(before) = wanted.branch_of {
         // The terminal has the past already.
         opening.tells_past = false;
-        opening.greeting = Some(format!("a branch goes on from here; the session before is kept: /resume {before}"));
+        opening.greeting = Some(format!("this is a branch now; back: /resume {before}"));
     }
     opening.title.clone_from(&args.client.name);
     opening.log = log;
