@@ -14,7 +14,7 @@ use pelton_model::{RealWorld, World};
 use pelton_tui::clean::revealed_line;
 use pelton_tui::input::Submission;
 use pelton_tui::theme::{Depth, Surroundings, Theme, Wanted};
-use pelton_tui::{Left, OnNarrowing, Opening, StatusCommand, Terminal, sessions_of};
+use pelton_tui::{Left, OnNarrowing, Opening, StatusCommand, Terminal, sessions_of, stop_here};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use crate::args::RunArgs;
 use crate::debug;
 use crate::fail::{Fail, tell};
 use crate::resolve::{self, Env, Home, Imports, Trust, config_dir, told_imports};
-use crate::signals::{self, Ending, Signals};
+use crate::signals::{self, Ending, Signals, Stops};
 
 /// Whether somebody is there to talk to.
 pub(crate) fn is_possible() -> bool {
@@ -68,6 +68,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         }
     }
     let stop = CancellationToken::new();
+    let mut stops = Stops::listen();
     loop {
         let next = match opening.take() {
             Some(opening) => Ok(opening),
@@ -80,10 +81,13 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
                 return Err(fail);
             }
         };
-        let interrupts =
-            Interrupts { keys: is_plain.then(|| terminal.interrupts()), given: terminal.given() };
+        let interrupts = Interrupts {
+            keys: is_plain.then(|| terminal.interrupts()),
+            stops: terminal.stops(),
+            given: terminal.given(),
+        };
         let session = Box::pin(pelton_tui::run(next, &mut terminal, &stop));
-        let (left, ending) = until_left(session, &stop, interrupts, &mut signals).await;
+        let (left, ending) = until_left(session, &stop, interrupts, &mut signals, &mut stops).await;
         match left {
             Ok(left) if ending.is_none() && wanted.goes_on(&left) => {}
             left => {
@@ -114,6 +118,8 @@ fn ended(left: Result<Left, pelton::StartError>, ending: Option<Ending>) -> Resu
 struct Interrupts {
     /// The same as its key, where there are no keys.
     keys: Option<Arc<Notify>>,
+    /// Who gives the terminal back before the program stops.
+    stops: Arc<Notify>,
     /// Nothing, while another program has the terminal: it was typed there.
     given: Arc<AtomicBool>,
 }
@@ -124,6 +130,7 @@ async fn until_left<T>(
     stop: &CancellationToken,
     interrupts: Interrupts,
     signals: &mut Signals,
+    stops: &mut Stops,
 ) -> (T, Option<Ending>) {
     let mut session = std::pin::pin!(session);
     let mut ending = None;
@@ -138,6 +145,11 @@ async fn until_left<T>(
                     ending.get_or_insert(signal);
                     stop.cancel();
                 }
+            },
+            () = stops.next() => match interrupts.given.load(Ordering::SeqCst) {
+                // The program that has the terminal has left it as it should be, and stops, too.
+                true => stop_here(),
+                false => interrupts.stops.notify_one(),
             },
             left = &mut session => return (left, ending),
         }

@@ -50,7 +50,7 @@ pub use choose::choose;
 use chores::Chore;
 pub use opening::{Left, Opening};
 use outside::Edits;
-pub use outside::Outside;
+pub use outside::{Outside, stop_here};
 use prompts::Prompts;
 use questions::{Desk, Heard};
 pub use status_command::StatusCommand;
@@ -65,6 +65,8 @@ const EVENTS_AT_ONCE: usize = 64;
 
 /// The key that interrupts.
 const CONTROL_C: Typed = Typed::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+/// The key that stops.
+const CONTROL_Z: Typed = Typed::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
 
 /// Opens a session on a terminal and stays until it is left. `stop` ends it from outside.
 pub async fn run(
@@ -287,6 +289,7 @@ impl Session<'_> {
                 .flatten()
                 .min();
             let (shown, interrupts) = (self.terminal.ready(), self.terminal.interrupts());
+            let stops = self.terminal.stops();
             let waits_for_terminal = self.is_stale && !is_ready;
             let Self { terminal, heard, chores, stop, .. } = self;
             let (listens, is_stopping) = (terminal.input(), self.is_stopping);
@@ -303,6 +306,7 @@ impl Session<'_> {
                 biased;
                 () = stop.cancelled(), if !is_stopping => Wake::Stop,
                 () = interrupts.notified() => Wake::Typed(CONTROL_C),
+                () = stops.notified() => Wake::Typed(CONTROL_Z),
                 typed = typed => typed,
                 Some(heard) = heard.recv() => Wake::Heard(heard),
                 Some(chore) = chores.next(), if !chores.is_empty() => Wake::Chore(chore),

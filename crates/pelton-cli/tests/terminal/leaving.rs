@@ -116,3 +116,34 @@ fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_goes_on() {
     seat.types("exit\r");
     seat.ends();
 }
+
+#[test]
+fn whoever_stops_it_from_outside_finds_the_terminal_as_it_was() {
+    for (words, ready) in [("", "asks before changes"), (" --plain", "> ")] {
+        let place = Place::new();
+        let model = model(Script::new().step(Step::reply([text("Well.")]).always()));
+        place.put("bashrc", "PS1='shell$ '\n");
+        let mut command = place.shell("exec bash --rcfile bashrc -i");
+        command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+        let mut seat = Seat::with(command, 80, 24);
+        seat.sees("shell$");
+        seat.types(&format!("sh -c 'echo $$ > id; exec \"$PELTON\"{words}'\r"));
+        seat.sees("/help tells keys");
+        seat.sees(ready);
+        let id = place.read("id").trim().parse().unwrap();
+        kill(Pid::from_raw(id), Signal::SIGTSTP).unwrap();
+        seat.sees("Stopped");
+        seat.until("what was live is gone", |seat| !seat.screen().contains("asks before changes"));
+        assert!(is_last(&seat, "\u{1b}[?2004l", "\u{1b}[?2004h") || !words.is_empty());
+        seat.types("fg\r");
+        seat.until("it is back", |seat| {
+            seat.screen().rsplit("fg\n").next().is_some_and(|behind| behind.contains(ready.trim_end()))
+        });
+        seat.types("go on\r");
+        seat.sees("Well.");
+        seat.types("/exit\r");
+        seat.sees("go on with: pelton --resume");
+        seat.types("exit\r");
+        seat.ends();
+    }
+}
