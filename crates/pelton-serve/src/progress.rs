@@ -314,13 +314,29 @@ pub fn lines_changed(entry: &Entry) -> Option<(usize, usize)> {
     }))
 }
 
+/// How much output was kept in a file because it was too long for the model.
+fn bytes_kept(entry: &Entry) -> Option<u64> {
+    let detail: Value = serde_json::from_slice(entry.detail.as_ref()?).ok()?;
+    detail.get("persistedOutputSize")?.as_u64()
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
 /// Whether a search says that there is nothing.
 fn is_none(found: &str) -> bool {
     found.starts_with("No ") && found.trim_end().ends_with(" found.") && found.trim_end().lines().count() == 1
 }
 
-/// How much a call brought.
+/// How much a call brought: all of it, also where the model is shown a part.
 pub fn measure(entry: &Entry) -> String {
+    if let Some(bytes) = bytes_kept(entry) {
+        return size(bytes);
+    }
     let lines = result_text(entry).lines().count();
     counted(u32::try_from(lines).unwrap_or(u32::MAX), "line")
 }
@@ -336,6 +352,13 @@ mod tests {
         for tool in pelton::tools::builtin::all() {
             let name = tool.spec().name;
             assert_ne!(doing(name, &json!({})), name);
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_as_people_say_them() {
+        for (bytes, told) in [(1, "1 kB"), (48_894, "49 kB"), (999_999, "1000 kB"), (2_000_000, "2.0 MB")] {
+            assert_eq!(size(bytes), told);
         }
     }
 

@@ -298,3 +298,30 @@ fn what_is_done_to_the_context_is_one_true_line() {
     let ((before, after), (again, back)) = (figures(told[0]), figures(told[1]));
     assert!(after < before && again < back, "{told:?}");
 }
+
+#[test]
+fn what_a_call_brought_is_told_as_it_is() {
+    let place = Place::new();
+    let bash = |command: &str| tool("Bash", json!({"command": command, "description": "x"}));
+    let model = model(
+        Script::new()
+            .reply([bash("seq 1 3"), bash("seq 1 10000"), bash("head -c 2000000 /dev/zero | tr '\\0' x")])
+            .reply([tool("Grep", json!({"pattern": "nowhere"})), tool("Glob", json!({"pattern": "*.none"}))])
+            .reply([tool("EnterPlanMode", json!({}))])
+            .reply([text("Seen.")]),
+    );
+    let seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
+    seat.sees("Seen.");
+    let rows = seat.rows();
+    for told in [
+        "├─ Running seq 1 3 · 3 lines",
+        // All of it, and not the part that the model is shown.
+        "├─ Running seq 1 10000 · 49 kB",
+        "├─ Running head -c 2000000 /dev/zero | tr '\\0' x · 2.0 MB",
+        "├─ Searching nowhere · nothing found",
+        "├─ Finding *.none · nothing found",
+        "├─ Beginning to plan",
+    ] {
+        assert!(rows.iter().any(|row| row == told), "{told}: {rows:#?}");
+    }
+}
