@@ -661,6 +661,9 @@ impl Session<'_> {
         self.app.status.model = self.handles.dials.model();
         self.app.status.mode = self.handles.permissions.mode();
         self.app.status.background = self.handles.tasks.running().len();
+        if self.app.status.vim != self.app.draft.vim_mode() {
+            self.status_changed();
+        }
         let finished = self.app.take_finished();
         let live = self.app.live(now);
         self.terminal.paint(&finished, &live);

@@ -37,16 +37,19 @@ fn programs(place: &Place, name: &str, script: &str) -> PathBuf {
 #[test]
 fn whoever_edits_as_in_vi_can() {
     let place = Place::new();
-    std::fs::write(place.config().join("settings.json"), r#"{"editorMode": "vim"}"#).unwrap();
+    // A status line of one's own is told what letters mean, too.
+    let line = r#"sed 's/.*"vim":{"mode":"\([A-Z]*\)".*/letters: \1/'"#;
+    let with = json!({"editorMode": "vim", "statusLine": {"type": "command", "command": line}});
+    std::fs::write(place.config().join("settings.json"), with.to_string()).unwrap();
     place.put("known.txt", "");
     let model = always("Well.");
     let mut seat = Seat::at(&place, &model, []);
-    seat.sees("INSERT");
+    seat.sees("letters: INSERT");
     seat.types("one two three");
     seat.sees("> one two three");
     // The first Esc makes letters commands, and neither asks to clear nor to go back.
     seat.types("\u{1b}");
-    seat.sees("NORMAL");
+    seat.sees("letters: NORMAL");
     seat.types("0wcw2\u{1b}");
     seat.sees("> one 2 three");
     seat.types("u");
@@ -74,7 +77,7 @@ fn whoever_edits_as_in_vi_can() {
     seat.sees("Esc again to go back");
     seat.types("/vim-mode\r");
     seat.sees("editorMode is normal from now on");
-    seat.sees_no_more("INSERT");
+    seat.sees_no_more("letters: INSERT");
     assert_eq!(settings(&place)["editorMode"], "normal");
     seat.types("dd");
     seat.sees("> dd");
@@ -308,9 +311,17 @@ fn what_came_meanwhile_is_found_when_it_is_looked_for() {
     seat.types("/plugin\r");
     seat.sees("> /plugin");
     assert!(model.requests().is_empty());
+    for name in ["/review", "/code-review"] {
+        let before = model.requests().len();
+        seat.types(&format!("{name} main\r"));
+        seat.until(&format!("{name} is asked"), |_| model.requests().len() > before);
+        let last = asked(&model);
+        let prompt = last.rsplit("\"role\":\"user\"").next().unwrap_or_default();
+        assert!(last.contains("What the user adds: main") && !prompt.contains("Unknown"), "{last}");
+        seat.rests();
+    }
     seat.types("/statusline the time\r");
-    seat.sees("Done.");
-    assert!(seat.screen().contains("> /statusline the time"), "{}", seat.screen());
-    let told = asked(&model);
-    assert!(told.contains("Set up a status line") && told.contains("What it should show: the time"), "{told}");
+    seat.sees("> /statusline the time");
+    seat.until("it is asked", |_| asked(&model).contains("Set up a status line"));
+    assert!(asked(&model).contains("What it should show: the time"), "{}", asked(&model));
 }

@@ -58,7 +58,10 @@ pub fn of_git(patch: &str) -> Vec<FileChange> {
                 name.trim_end_matches('\t').clone_into(&mut file.name);
             }
         } else if let Some(note) = note(line) {
-            file.note = Some(note);
+            file.note = Some(match file.note.take() {
+                Some(before) => format!("{before}, {note}"),
+                None => note,
+            });
         }
     }
     files
@@ -73,7 +76,7 @@ fn note(line: &str) -> Option<String> {
         return told("deleted");
     }
     if line.starts_with("Binary files ") {
-        return told("changed, and no text");
+        return told("binary");
     }
     if let Some(mode) = line.strip_prefix("new mode ") {
         return Some(format!("mode {mode}"));
@@ -111,7 +114,7 @@ mod tests {
             @@ -1,3 +1,3 @@ fn x\n same\n--- gone\n+++ come\n end\n@@ -9 +9,2 @@\n-a\n+b\n+c\n\\ No newline at end of file\n\
             diff --git a/a b.txt b/a b.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a b.txt\t\n@@ -0,0 +1 @@\n+x\n\
             diff --git a/old b/old\ndeleted file mode 100644\n--- a/old\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\
-            diff --git a/p.png b/p.png\nBinary files a/p.png and b/p.png differ\n\
+            diff --git a/p.png b/p.png\nnew file mode 100644\nBinary files a/p.png and b/p.png differ\n\
             diff --git a/was b/is\nsimilarity index 100%\nrename from was\nrename to is\n\
             diff --git a/run b/run\nold mode 100644\nnew mode 100755\n";
         let told: Vec<_> = of_git(patch)
@@ -127,7 +130,7 @@ mod tests {
                 file("one.txt", None, 2, (3, 2)),
                 file("a b.txt", Some("new"), 1, (1, 0)),
                 file("old", Some("deleted"), 1, (0, 1)),
-                file("p.png", Some("changed, and no text"), 0, (0, 0)),
+                file("p.png", Some("new, binary"), 0, (0, 0)),
                 file("is", Some("was was"), 0, (0, 0)),
                 file("run", Some("mode 100755"), 0, (0, 0)),
             ]
