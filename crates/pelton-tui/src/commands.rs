@@ -43,7 +43,12 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::Agents, "agents", "", "The agents there are"),
     (Own::Bashes, "bashes", "[stop ID]", "What runs in the background"),
     (Own::Branch, "branch", "[NAME]", "Goes on with a copy of this conversation; this one is kept"),
-    (Own::Config, "config", "[KEY=VALUE]", "Which settings count, and where they stand; or changes one of yours"),
+    (
+        Own::Config,
+        "config",
+        "[KEY=VALUE]",
+        "Which settings count, and where they stand; or changes one of yours",
+    ),
     (Own::Copy, "copy", "[N]", "The last answer into the clipboard, or the one N before"),
     (Own::Cost, "cost", "", "What was spent"),
     (Own::Diff, "diff", "[FILE]", "What was changed since the last commit"),

@@ -17,11 +17,11 @@ use std::ops::Range;
 use crate::limits::KILLS_MAX;
 use crate::theme::Theme;
 use buffer::Buffer;
-use vim::Vim;
 pub use history::History;
 pub use keys::command;
 pub use parts::{Draft, Image, Part, Parts, Paste, image_path};
 pub use view::View;
+use vim::Vim;
 pub use vim::VimMode;
 
 /// What can be done to a prompt.

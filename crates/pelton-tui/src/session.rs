@@ -466,10 +466,10 @@ impl Session<'_> {
                 );
             }
             Effect::Rewind(undo) => self.rewind(engine, undo).await,
-            Effect::Resume(id) => self.left = Some(Left::For(id)),
+            Effect::Resume(id) => self.leave(Left::For(id)),
             Effect::Leave => {
                 let (session, transcript) = (engine.session_id(), engine.transcript_file());
-                self.left = Some(Left::Ended { session, transcript });
+                self.leave(Left::Ended { session, transcript });
             }
             other => self.perform(other),
         }

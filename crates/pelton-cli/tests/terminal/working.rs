@@ -325,3 +325,33 @@ fn what_a_call_brought_is_told_as_it_is() {
         assert!(rows.iter().any(|row| row == told), "{told}: {rows:#?}");
     }
 }
+
+#[test]
+fn what_ends_because_the_session_is_left_is_named() {
+    let place = Place::new();
+    let sleeps = |what: &str| {
+        let input = json!({"command": "sleep 300", "description": what, "run_in_background": true});
+        tool("Bash", input)
+    };
+    let model = model(
+        Script::new()
+            .reply([sleeps("Sleep long")])
+            .reply([text("It runs.")])
+            .reply([sleeps("Sleep on")])
+            .reply([text("That, too.")]),
+    );
+    let mut seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
+    seat.sees("It runs.");
+    seat.rests();
+    seat.types("/branch\r");
+    seat.sees("ends with this session: Sleep long");
+    seat.sees("this is a branch now");
+    seat.sees_no_more(" · 1 in the b");
+    seat.types("more\r");
+    seat.sees("That, too.");
+    seat.rests();
+    seat.types("/exit\r");
+    assert_eq!(seat.ends(), Some(0));
+    let rows = seat.rows();
+    assert!(rows.iter().any(|row| row.starts_with("ends with this session: Sleep on (")), "{rows:#?}");
+}

@@ -135,7 +135,9 @@ mod tests {
                 file("run", Some("mode 100755"), 0, (0, 0)),
             ]
         );
-        for broken in ["", "@@ -1 +1 @@\n-a", "diff --git a/x b/x\n@@ nonsense", "diff --git \n@@ -1,9 +1,9 @@\n+a\n"] {
+        for broken in
+            ["", "@@ -1 +1 @@\n-a", "diff --git a/x b/x\n@@ nonsense", "diff --git \n@@ -1,9 +1,9 @@\n+a\n"]
+        {
             of_git(broken);
         }
     }

@@ -102,9 +102,16 @@ impl Editor {
 
     /// A key was pressed; `None`: it means nothing here.
     pub fn press(&mut self, key: &KeyEvent) -> Option<Outcome> {
-        let is_plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let is_plain = !control && !key.modifiers.contains(KeyModifiers::ALT);
+        let is_pressed = key.kind != KeyEventKind::Release;
         let letter = match key.code {
-            KeyCode::Char(letter) if is_plain && key.kind != KeyEventKind::Release => Some(letter),
+            KeyCode::Char(letter) if is_plain && is_pressed => Some(letter),
+            // Esc and a letter that come as one are what terminals send for Alt: whoever edits so means the two.
+            KeyCode::Char(letter) if !control && is_pressed => {
+                self.vim_escape();
+                Some(letter)
+            }
             KeyCode::Backspace if is_plain => Some('h'),
             _ => None,
         };
@@ -355,7 +362,8 @@ impl Editor {
 
     fn switch_case(&mut self, times: usize) {
         let (range, _) = self.characters(times);
-        let switched: String = self.buffer.text()[range.clone()].chars().flat_map(reach::other_case).collect();
+        let switched: String =
+            self.buffer.text()[range.clone()].chars().flat_map(reach::other_case).collect();
         self.buffer.replace(range, &switched);
     }
 

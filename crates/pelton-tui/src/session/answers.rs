@@ -67,9 +67,7 @@ impl Session<'_> {
                 self.ask_program(words.map(str::to_owned).collect());
             }
             Own::ReloadPlugins => {
-                self.serve_with("reload_plugins", json!({}), |answer| {
-                    Chore::Reloaded("plugin", answer)
-                });
+                self.serve_with("reload_plugins", json!({}), |answer| Chore::Reloaded("plugin", answer));
             }
             Own::ReloadSkills => {
                 self.serve_with("reload_skills", json!({}), |answer| Chore::Reloaded("skill", answer));
@@ -337,16 +335,17 @@ impl Session<'_> {
         let session = engine.session_id();
         let is_recorded = engine.transcript_file().is_some_and(|file| file.exists());
         if !is_recorded || engine.history().is_empty() {
-            return self.app.say("nothing of this session is recorded that a branch could go on from", Role::Error);
+            return self
+                .app
+                .say("nothing of this session is recorded that a branch could go on from", Role::Error);
         }
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
-        self.left = Some(Left::Branch { session, name });
+        self.leave(Left::Branch { session, name });
     }
 
     fn resume(&mut self, engine: &Engine, wanted: &str) {
         if let Ok(id) = wanted.parse::<Uuid>() {
-            self.left = Some(Left::For(id));
-            return;
+            return self.leave(Left::For(id));
         }
         let sessions = self.config_dir.as_deref().map(|dir| sessions_of(dir, &self.cwd)).unwrap_or_default();
         let own = engine.session_id();

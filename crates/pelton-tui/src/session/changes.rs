@@ -88,7 +88,8 @@ async fn changed(cwd: PathBuf, within: String) -> Result<Changed, String> {
     asked(&cwd, &["rev-parse", "--is-inside-work-tree"]).await?;
     let has_commit = asked(&cwd, &["rev-parse", "--verify", "--quiet", "HEAD"]).await.is_ok();
     let since = if has_commit { "HEAD" } else { NOTHING };
-    let diff = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", since];
+    let diff =
+        ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", since];
     let patch = asked(&cwd, &[&diff, within].concat()).await?;
     let others = ["ls-files", "--others", "--exclude-standard"];
     let new = asked(&cwd, &[&others, within].concat()).await?;

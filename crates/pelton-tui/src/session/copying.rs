@@ -71,7 +71,9 @@ impl Session<'_> {
             Copied::Not => {
                 // Letters and digits alone: whatever the answer says, it is nothing that a terminal would heed.
                 self.terminal.say(&format!("\u{1b}]52;c;{}\u{7}", STANDARD.encode(answer)));
-                let words = format!("{characters} {many} were handed to your terminal for the clipboard, if it takes them");
+                let words = format!(
+                    "{characters} {many} were handed to your terminal for the clipboard, if it takes them"
+                );
                 self.app.say(&words, Role::Faint);
             }
         }

@@ -52,7 +52,12 @@ impl Session<'_> {
             let names = styles.join(", ");
             return self.app.say(&format!("there is no style '{name}' (one of {names})"), Role::Error);
         };
-        self.set(Destination::LocalSettings, OUTPUT_STYLE, &json!(style), "in sessions that begin here from now on");
+        self.set(
+            Destination::LocalSettings,
+            OUTPUT_STYLE,
+            &json!(style),
+            "in sessions that begin here from now on",
+        );
     }
 
     /// What settings come to, or one of them changed: `key=value`, with dots where one is inside another.

@@ -9,9 +9,10 @@ use pelton_mcp::Server;
 use pelton_serve::{DebugLog, ServersNamed, SettingsHome};
 use uuid::Uuid;
 
-use super::{Outside, StatusCommand};
+use super::{Outside, Session, StatusCommand};
+use crate::clean;
 use crate::input::Submission;
-use crate::theme::Theme;
+use crate::theme::{Role, Theme};
 
 /// A session to be opened.
 #[non_exhaustive]
@@ -109,4 +110,16 @@ pub enum Left {
         /// What it said, to be written again.
         said: Submission,
     },
+}
+
+impl Session<'_> {
+    /// Leaves, and says what runs in the background and ends with the session.
+    pub(super) fn leave(&mut self, left: Left) {
+        for task in self.handles.tasks.running() {
+            let words = clean::line(&task.description);
+            self.app
+                .say(&format!("ends with this session: {words} ({})", clean::line(&task.id)), Role::Warning);
+        }
+        self.left = Some(left);
+    }
 }

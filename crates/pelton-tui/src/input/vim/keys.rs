@@ -60,11 +60,19 @@ pub(super) enum Motion {
     Right,
     Up,
     Down,
-    Word { big: bool },
+    Word {
+        big: bool,
+    },
     /// The words that a change of words means.
-    ChangedWord { big: bool },
-    WordEnd { big: bool },
-    WordBack { big: bool },
+    ChangedWord {
+        big: bool,
+    },
+    WordEnd {
+        big: bool,
+    },
+    WordBack {
+        big: bool,
+    },
     LineStart,
     FirstLetter,
     LineEnd,
@@ -73,7 +81,9 @@ pub(super) enum Motion {
     /// The last line, or that of the count.
     Bottom,
     Seek(char, Step),
-    SeekAgain { back: bool },
+    SeekAgain {
+        back: bool,
+    },
 }
 
 /// How a character is looked for on the line.
@@ -172,7 +182,7 @@ fn counted(typed: &str) -> (Option<usize>, &str) {
     let rest = typed.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = &typed[..typed.len() - rest.len()];
     // Whatever has too many digits is too many.
-    (( !digits.is_empty()).then(|| digits.parse().unwrap_or(COUNT_MAX).min(COUNT_MAX)), rest)
+    ((!digits.is_empty()).then(|| digits.parse().unwrap_or(COUNT_MAX).min(COUNT_MAX)), rest)
 }
 
 fn operation(letter: char) -> Option<Op> {
@@ -303,8 +313,26 @@ mod tests {
             ("dd", is(Action::Do(Op::Delete, Target::Lines), None)),
             ("d0", is(Action::Do(Op::Delete, Target::To(Motion::LineStart)), None)),
             ("di", Understood::NotYet),
-            ("ciw", is(Action::Do(Op::Change, Target::Object(Object { kind: Kind::Word { big: false }, around: false })), None)),
-            ("ya)", is(Action::Do(Op::Yank, Target::Object(Object { kind: Kind::Between('(', ')'), around: true })), None)),
+            (
+                "ciw",
+                is(
+                    Action::Do(
+                        Op::Change,
+                        Target::Object(Object { kind: Kind::Word { big: false }, around: false }),
+                    ),
+                    None,
+                ),
+            ),
+            (
+                "ya)",
+                is(
+                    Action::Do(
+                        Op::Yank,
+                        Target::Object(Object { kind: Kind::Between('(', ')'), around: true }),
+                    ),
+                    None,
+                ),
+            ),
             ("f", Understood::NotYet),
             ("dtx", is(Action::Do(Op::Delete, Target::To(Motion::Seek('x', step(false, true)))), None)),
             ("Fé", is(Action::Go(Motion::Seek('é', step(true, false))), None)),
@@ -315,7 +343,10 @@ mod tests {
             ("q", Understood::Nothing),
             ("r", Understood::NotYet),
             ("rx", is(Action::Replace('x'), None)),
-            ("99999999999999999999999x", is(Action::Do(Op::Delete, Target::To(Motion::Right)), Some(COUNT_MAX))),
+            (
+                "99999999999999999999999x",
+                is(Action::Do(Op::Delete, Target::To(Motion::Right)), Some(COUNT_MAX)),
+            ),
         ] {
             assert_eq!(understood(typed), expected, "{typed:?}");
         }

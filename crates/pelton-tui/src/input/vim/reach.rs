@@ -61,7 +61,9 @@ pub(super) fn reach(buffer: &Buffer, motion: Motion, count: Option<usize>) -> Op
             };
             first_letter(buffer, &line)
         }
-        Motion::Seek(letter, step) => sought(&text[line.clone()], caret - line.start, letter, step, times)? + line.start,
+        Motion::Seek(letter, step) => {
+            sought(&text[line.clone()], caret - line.start, letter, step, times)? + line.start
+        }
         // Only whoever remembers knows what is meant: see the editor.
         Motion::SeekAgain { .. } => return None,
     };

@@ -201,6 +201,23 @@ fn changes_are_undone_whole_and_done_again() {
 }
 
 #[test]
+fn alt_is_esc_and_a_letter() {
+    let alt = |letter| KeyEvent::new(KeyCode::Char(letter), KeyModifiers::ALT);
+    let mut editor = Editor::new(History::default());
+    editor.use_vim(true);
+    press(&mut editor, "one two");
+    editor.press(&alt('b'));
+    assert_eq!((editor.vim_mode(), told(&editor)), (Some(VimMode::Normal), "one |two".to_owned()));
+    press(&mut editor, "d");
+    editor.press(&alt('h'));
+    assert_eq!(told(&editor), "one| two", "what was begun is left");
+    // Where letters are no commands, Alt is what it always is.
+    editor.use_vim(false);
+    editor.press(&alt('f'));
+    assert_eq!(told(&editor), "one two|");
+}
+
+#[test]
 fn a_prompt_begins_by_being_written() {
     let mut editor = Editor::new(History::default());
     editor.use_vim(true);
