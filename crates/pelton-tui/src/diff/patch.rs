@@ -28,8 +28,7 @@ pub fn of_git(patch: &str) -> Vec<FileChange> {
     while let Some(line) = lines.next() {
         if let Some(names) = line.strip_prefix("diff --git ") {
             // Said again more clearly below, unless nothing of the text has changed.
-            let name = names.split_once(" b/").map_or(names, |(_, name)| name);
-            files.push(FileChange { name: name.to_owned(), note: None, hunks: Vec::new() });
+            files.push(FileChange { name: last_name(names), note: None, hunks: Vec::new() });
             continue;
         }
         let Some(file) = files.last_mut() else { continue };
@@ -53,9 +52,10 @@ pub fn of_git(patch: &str) -> Vec<FileChange> {
             }
             file.hunks.push(Hunk::of_patch(old, new, rows));
         } else if let Some(name) = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- ")) {
+            // Behind a name with spaces git puts a tab.
+            let name = unquoted(name.trim_end_matches('\t'));
             if let Some(name) = name.strip_prefix("b/").or_else(|| name.strip_prefix("a/")) {
-                // Behind a name with spaces git puts a tab.
-                name.trim_end_matches('\t').clone_into(&mut file.name);
+                name.clone_into(&mut file.name);
             }
         } else if let Some(note) = note(line) {
             file.note = Some(match file.note.take() {
@@ -81,7 +81,44 @@ fn note(line: &str) -> Option<String> {
     if let Some(mode) = line.strip_prefix("new mode ") {
         return Some(format!("mode {mode}"));
     }
-    line.strip_prefix("rename from ").map(|from| format!("was {from}"))
+    line.strip_prefix("rename from ").map(|from| format!("was {}", unquoted(from)))
+}
+
+/// The second of two names in one line: `a/x b/x`, or each in quotes.
+fn last_name(names: &str) -> String {
+    let quoted =
+        names.strip_suffix('"').and_then(|names| names.rfind(" \"").map(|at| unquoted(&names[at + 1..])));
+    let name = quoted.as_deref().or_else(|| names.split_once(" b/").map(|(_, name)| name)).unwrap_or(names);
+    name.strip_prefix("b/").unwrap_or(name).to_owned()
+}
+
+/// A name as it is. Git puts one with odd characters into quotes, and writes those as C does; the last quote may be missing.
+fn unquoted(name: &str) -> String {
+    let Some(inside) = name.strip_prefix('"') else { return name.to_owned() };
+    let mut bytes = Vec::new();
+    let mut rest = inside.strip_suffix('"').unwrap_or(inside).bytes().peekable();
+    while let Some(byte) = rest.next() {
+        let escaped = if byte == b'\\' { rest.next() } else { None };
+        bytes.push(match escaped {
+            None => byte,
+            Some(b'a') => 0x07,
+            Some(b'b') => 0x08,
+            Some(b't') => b'\t',
+            Some(b'n') => b'\n',
+            Some(b'v') => 0x0b,
+            Some(b'f') => 0x0c,
+            Some(b'r') => b'\r',
+            Some(digit @ b'0'..=b'7') => {
+                // Three of them, always.
+                let more = |value: u8, digit: u8| value.wrapping_mul(8).wrapping_add(digit - b'0');
+                let is_digit = |byte: &u8| (b'0'..=b'7').contains(byte);
+                let two = [rest.next_if(is_digit), rest.next_if(is_digit)];
+                two.into_iter().flatten().fold(digit - b'0', more)
+            }
+            Some(other) => other,
+        });
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Where a part begins: `-3,5 +4,6 @@ …`.
@@ -135,6 +172,17 @@ mod tests {
                 file("run", Some("mode 100755"), 0, (0, 0)),
             ]
         );
+        let odd = r#"diff --git "a/o\"\033\303\274 x" "b/o\"\033\303\274 x"
+old mode 100644
+new mode 100755
+diff --git "a/n\\\n" "b/n\\\n"
+--- "a/n\\\n"
++++ "b/n\\\n"
+@@ -1 +1 @@
+-a
++b"#;
+        let names: Vec<String> = of_git(odd).into_iter().map(|file| file.name).collect();
+        assert_eq!(names, ["o\"\u{1b}ü x", "n\\\n"]);
         for broken in
             ["", "@@ -1 +1 @@\n-a", "diff --git a/x b/x\n@@ nonsense", "diff --git \n@@ -1,9 +1,9 @@\n+a\n"]
         {

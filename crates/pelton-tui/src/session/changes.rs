@@ -57,7 +57,7 @@ impl Session<'_> {
             self.app.say(&format!("… {} more files", files.len() - FILES_MAX), Role::Faint);
         }
         for file in new.iter().take(FILES_MAX) {
-            self.app.say(&format!("{} · new, and not known to git", clean::line(file)), Role::Text);
+            self.app.say(&format!("{} · new, and not known to git", clean::revealed_line(file)), Role::Text);
         }
         if new.len() > FILES_MAX {
             self.app.say(&format!("… {} more new files", new.len() - FILES_MAX), Role::Faint);
@@ -68,11 +68,11 @@ impl Session<'_> {
         let theme = *self.app.theme();
         let (added, removed) = file.counts();
         let told = match (&file.note, file.hunks.is_empty()) {
-            (Some(note), true) => note.clone(),
-            (Some(note), false) => format!("{note} · +{added} −{removed}"),
+            (Some(note), true) => clean::revealed_line(note),
+            (Some(note), false) => format!("{} · +{added} −{removed}", clean::revealed_line(note)),
             (None, _) => format!("+{added} −{removed}"),
         };
-        let words = format!("{} · {told}", clean::line(&file.name));
+        let words = format!("{} · {told}", clean::revealed_line(&file.name));
         let rows = crate::feed::wrapped(&words, self.app.columns());
         let mut lines: Vec<Line<'static>> =
             rows.into_iter().map(|row| Line::styled(row, theme.style(Role::Strong))).collect();
@@ -91,9 +91,9 @@ async fn changed(cwd: PathBuf, within: String) -> Result<Changed, String> {
     let diff =
         ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", since];
     let patch = asked(&cwd, &[&diff, within].concat()).await?;
-    let others = ["ls-files", "--others", "--exclude-standard"];
+    let others = ["ls-files", "-z", "--others", "--exclude-standard"];
     let new = asked(&cwd, &[&others, within].concat()).await?;
-    Ok(Changed { patch, new: new.lines().map(str::to_owned).collect() })
+    Ok(Changed { patch, new: new.split_terminator('\0').map(str::to_owned).collect() })
 }
 
 /// What git says to this, or why it says nothing.
