@@ -200,8 +200,7 @@ fn nothing_foreign_reaches_the_terminal_from_whatever_side() {
         seat.sees("Go back to before");
         seat.types("\u{1b}");
         seat.sees_no_more("Go back to before");
-        let commands =
-            ["/theme ", "/output-style ", "/config ", "/config env.X=", "/diff ", "/copy ", "/branch "];
+        let commands = ["/theme ", "/output-style ", "/config ", "/config env.X=", "/diff ", "/copy "];
         for pasted in ["/rename ", "!echo ", "/effort ", "/model "].into_iter().chain(commands) {
             seat.types(pasted);
             seat.types(&format!("\u{1b}[200~{}\u{1b}[201~", from(25).replace("\u{1b}[201~", "")));

@@ -138,7 +138,7 @@ fn whoever_stops_it_from_outside_finds_the_terminal_as_it_was() {
         seat.types("fg\r");
         let waits = |row: &str| row.trim_end() == ">" || row.contains("asks before changes");
         seat.until("it is back", |seat| {
-            seat.screen().rsplit("$ fg\n").next().is_some_and(|behind| behind.lines().any(waits))
+            seat.screen().rsplit_once("$ fg\n").is_some_and(|(_, behind)| behind.lines().any(waits))
         });
         seat.types("go on\r");
         seat.sees("Well.");
