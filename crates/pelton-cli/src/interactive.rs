@@ -184,8 +184,9 @@ impl Wanting {
     fn goes_on(&mut self, left: &Left) -> bool {
         match left {
             Left::For(id) => self.for_session(*id),
-            Left::Branch { session, name } => {
+            Left::Branch { session, name, written } => {
                 self.for_session(*session);
+                self.draft = Some(written.clone());
                 self.args.client.fork_session = true;
                 self.args.client.name.clone_from(name);
                 self.branch_of = Some(*session);

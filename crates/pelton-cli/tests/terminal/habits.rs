@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use pelton_testkit::{Script, ScriptedModel, Step, text, tool};
+use pelton_testkit::{Script, ScriptedModel, Step, gate, text, tool};
 use serde_json::{Value, json};
 
 use crate::place::{Commanded, Place, model};
@@ -294,6 +294,29 @@ fn a_conversation_goes_on_in_a_branch_and_the_other_stays() {
     let told = place.pelton(["sessions", "list"]).output().unwrap();
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.contains("Trunk") && told.contains("Twig"), "{told}");
+}
+
+#[test]
+fn what_is_being_written_when_a_branch_begins_is_written_there() {
+    let place = Place::new();
+    let model = model(
+        Script::new().reply([text("First.")]).reply([text("Slow"), gate("go")]).reply([text("Later.")]),
+    );
+    let mut seat = Seat::at(&place, &model, ["one"]);
+    seat.sees("First.");
+    seat.rests();
+    seat.types("two\r");
+    seat.sees("Slow");
+    seat.types("/branch\r");
+    seat.sees("(/branch waits until this is done)");
+    seat.types("half a tho");
+    seat.sees("> half a tho");
+    model.open("go");
+    seat.sees("this is a branch now");
+    seat.sees("> half a tho");
+    seat.types("ught\r");
+    seat.sees("Later.");
+    assert!(asked(&model).contains("half a thought"), "{}", asked(&model));
 }
 
 #[test]

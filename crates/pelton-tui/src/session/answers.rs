@@ -340,7 +340,9 @@ impl Session<'_> {
                 .say("nothing of this session is recorded that a branch could go on from", Role::Error);
         }
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
-        self.leave(Left::Branch { session, name });
+        // Whoever went on writing while this waited goes on there.
+        let written = self.app.draft.submit();
+        self.leave(Left::Branch { session, name, written });
     }
 
     fn resume(&mut self, engine: &Engine, wanted: &str) {

@@ -100,6 +100,8 @@ pub enum Left {
         session: Uuid,
         /// What the copy is called.
         name: Option<String>,
+        /// What was being written meanwhile.
+        written: Submission,
     },
     /// The same is wanted again without its end: from this prompt on.
     Before {
