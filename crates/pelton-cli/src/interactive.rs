@@ -14,7 +14,7 @@ use pelton_model::{RealWorld, World};
 use pelton_tui::clean::revealed_line;
 use pelton_tui::input::Submission;
 use pelton_tui::theme::{Depth, Surroundings, Theme, Wanted};
-use pelton_tui::{Left, OnNarrowing, Opening, StatusCommand, Terminal, sessions_of};
+use pelton_tui::{Left, OnNarrowing, Opening, StatusCommand, Terminal, sessions_of, stop_here};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -22,8 +22,8 @@ use uuid::Uuid;
 use crate::args::RunArgs;
 use crate::debug;
 use crate::fail::{Fail, tell};
-use crate::resolve::{self, Env, Imports, Trust, config_dir, told_imports};
-use crate::signals::{self, Ending, Signals};
+use crate::resolve::{self, Env, Home, Imports, Trust, config_dir, told_imports};
+use crate::signals::{self, Ending, Signals, Stops};
 
 /// Whether somebody is there to talk to.
 pub(crate) fn is_possible() -> bool {
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         ask_about_imports(&env)?;
     }
     let mut signals = Signals::listen()?;
-    let mut wanted = Wanting { args: args.clone(), first: args.prompt.clone(), draft: None };
+    let mut wanted = Wanting { args: args.clone(), first: args.prompt.clone(), draft: None, branch_of: None };
     let is_plain = args.plain || surroundings(&env).depth() == Depth::Bare;
     let chooses = args.resume.as_deref() == Some("");
     // Whatever cannot be is told on a terminal that nobody has taken yet.
@@ -68,6 +68,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         }
     }
     let stop = CancellationToken::new();
+    let mut stops = Stops::listen();
     loop {
         let next = match opening.take() {
             Some(opening) => Ok(opening),
@@ -80,10 +81,13 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
                 return Err(fail);
             }
         };
-        let interrupts =
-            Interrupts { keys: is_plain.then(|| terminal.interrupts()), given: terminal.given() };
+        let interrupts = Interrupts {
+            keys: is_plain.then(|| terminal.interrupts()),
+            stops: terminal.stops(),
+            given: terminal.given(),
+        };
         let session = Box::pin(pelton_tui::run(next, &mut terminal, &stop));
-        let (left, ending) = until_left(session, &stop, interrupts, &mut signals).await;
+        let (left, ending) = until_left(session, &stop, interrupts, &mut signals, &mut stops).await;
         match left {
             Ok(left) if ending.is_none() && wanted.goes_on(&left) => {}
             left => {
@@ -114,6 +118,8 @@ fn ended(left: Result<Left, pelton::StartError>, ending: Option<Ending>) -> Resu
 struct Interrupts {
     /// The same as its key, where there are no keys.
     keys: Option<Arc<Notify>>,
+    /// Who gives the terminal back before the program stops.
+    stops: Arc<Notify>,
     /// Nothing, while another program has the terminal: it was typed there.
     given: Arc<AtomicBool>,
 }
@@ -124,6 +130,7 @@ async fn until_left<T>(
     stop: &CancellationToken,
     interrupts: Interrupts,
     signals: &mut Signals,
+    stops: &mut Stops,
 ) -> (T, Option<Ending>) {
     let mut session = std::pin::pin!(session);
     let mut ending = None;
@@ -139,6 +146,11 @@ async fn until_left<T>(
                     stop.cancel();
                 }
             },
+            () = stops.next() => match interrupts.given.load(Ordering::SeqCst) {
+                // The program that has the terminal has left it as it should be, and stops, too.
+                true => stop_here(),
+                false => interrupts.stops.notify_one(),
+            },
             left = &mut session => return (left, ending),
         }
     }
@@ -149,6 +161,8 @@ struct Wanting {
     args: RunArgs,
     first: Option<String>,
     draft: Option<Submission>,
+    /// The session that the next one is a branch of.
+    branch_of: Option<Uuid>,
 }
 
 impl Wanting {
@@ -161,13 +175,22 @@ impl Wanting {
         args.client.fork_session = false;
         args.client.resume_drops_turn = None;
         args.client.resume_session_at = None;
-        (self.first, self.draft) = (None, None);
+        // The name that was given is the first session's.
+        args.client.name = None;
+        (self.first, self.draft, self.branch_of) = (None, None, None);
     }
 
     /// Whether another session follows the one that was left.
     fn goes_on(&mut self, left: &Left) -> bool {
         match left {
             Left::For(id) => self.for_session(*id),
+            Left::Branch { session, name, written } => {
+                self.for_session(*session);
+                self.draft = Some(written.clone());
+                self.args.client.fork_session = true;
+                self.args.client.name.clone_from(name);
+                self.branch_of = Some(*session);
+            }
             Left::Before { session, prompt, said } => {
                 self.for_session(*session);
                 self.args.client.resume_drops_turn = Some(*prompt);
@@ -203,6 +226,12 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     let may_bypass = resolve::may_bypass(args, env, &options);
     options.heeds_initial_message = false;
     let child_env = options.env.clone();
+    let home = Home {
+        args: args.clone(),
+        env: env.clone(),
+        cwd: options.cwd.clone(),
+        styles: options.style_names().into_iter().map(str::to_owned).collect(),
+    };
     let theme = if args.plain { Theme::BARE } else { theme(env, &screen) };
     let mut opening = Opening::new(options, theme, servers.named_later);
     opening.servers = servers.outside;
@@ -214,12 +243,19 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
         opening.greeting =
             Some(format!("Pelton {} · /help tells keys and commands", env!("CARGO_PKG_VERSION")));
     }
+    if let Some(before) = wanted.branch_of {
+        // The terminal has the past already.
+        opening.tells_past = false;
+        opening.greeting = Some(format!("this is a branch now; back: /resume {before}"));
+    }
     opening.title.clone_from(&args.client.name);
     opening.log = log;
     opening.outside.editor = env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned);
     opening.outside.program = std::env::current_exe().ok();
     opening.outside.temp_dir = env.path("TMPDIR").unwrap_or_else(std::env::temp_dir);
     opening.outside.model_answers = screen.answers_shell.unwrap_or(true);
+    opening.vim = screen.vim.unwrap_or_default();
+    opening.home = Some(Arc::new(home));
     opening.question_time = question_time(env, &screen)?;
     opening.status = screen.status_command.map(|command| {
         let mut status = StatusCommand::new(command, child_env);

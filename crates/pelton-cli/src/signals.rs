@@ -72,6 +72,23 @@ impl Signals {
     }
 }
 
+/// Whoever sends a program into the background without its key.
+pub(crate) struct Stops(Option<Signal>);
+
+impl Stops {
+    /// Listens, unless that is not meant for the program.
+    pub fn listen() -> Self {
+        let kind = SignalKind::from_raw(libc::SIGTSTP);
+        // Where nobody can listen it stops as any program does.
+        Self(Some(kind).filter(|kind| !is_ignored(*kind)).and_then(|kind| signal(kind).ok()))
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        came(&mut self.0).await;
+    }
+}
+
 /// Holds signals back until somebody [listens](Signals::listen): one that comes while the program starts is not lost, and
 /// does not end it without a word. To be called on the only thread.
 pub(crate) fn hold() {

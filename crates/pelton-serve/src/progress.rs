@@ -228,10 +228,14 @@ pub fn doing(tool: &str, input: &Value) -> String {
         "ToolSearch" => format!("Looking for tools: {}", field("query")),
         "TodoWrite" => "Updating the to-do list".to_owned(),
         "TaskCreate" => format!("Noting a task: {}", field("subject")),
+        "TaskGet" => format!("Looking at task {}", field("taskId")),
+        "TaskList" => "Looking at the tasks".to_owned(),
+        "SendMessage" => format!("Telling {}", field("to")),
         "TaskUpdate" => format!("Updating task {}", field("taskId")),
         "TaskOutput" | "BashOutput" => format!("Looking at {}", id_of(input)),
         "TaskStop" | "KillShell" => format!("Stopping {}", id_of(input)),
         "AskUserQuestion" => "Asking you".to_owned(),
+        "EnterPlanMode" => "Beginning to plan".to_owned(),
         "ExitPlanMode" => "Proposing a plan".to_owned(),
         other => match other.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
             Some((server, tool)) => subject(&format!("{server}: {tool}")),
@@ -286,7 +290,9 @@ pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
             format!("{done} of {} done", todos.len())
         }
         "AskUserQuestion" => "answered".to_owned(),
+        "EnterPlanMode" => String::new(),
         "ExitPlanMode" => "approved".to_owned(),
+        "Grep" | "Glob" if is_none(&result_text(entry)) => "nothing found".to_owned(),
         "Bash" if input["run_in_background"] == true => "in the background".to_owned(),
         _ => measure(entry),
     }
@@ -308,8 +314,29 @@ pub fn lines_changed(entry: &Entry) -> Option<(usize, usize)> {
     }))
 }
 
-/// How much a call brought.
+/// How much output was kept in a file because it was too long for the model.
+fn bytes_kept(entry: &Entry) -> Option<u64> {
+    let detail: Value = serde_json::from_slice(entry.detail.as_ref()?).ok()?;
+    detail.get("persistedOutputSize")?.as_u64()
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// Whether a search says that there is nothing.
+fn is_none(found: &str) -> bool {
+    found.starts_with("No ") && found.trim_end().ends_with(" found.") && found.trim_end().lines().count() == 1
+}
+
+/// How much a call brought: all of it, also where the model is shown a part.
 pub fn measure(entry: &Entry) -> String {
+    if let Some(bytes) = bytes_kept(entry) {
+        return size(bytes);
+    }
     let lines = result_text(entry).lines().count();
     counted(u32::try_from(lines).unwrap_or(u32::MAX), "line")
 }
@@ -319,6 +346,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn every_tool_there_is_has_words() {
+        for tool in pelton::tools::builtin::all() {
+            let name = tool.spec().name;
+            assert_ne!(doing(name, &json!({})), name);
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_as_people_say_them() {
+        for (bytes, told) in [(1, "1 kB"), (48_894, "49 kB"), (999_999, "1000 kB"), (2_000_000, "2.0 MB")] {
+            assert_eq!(size(bytes), told);
+        }
+    }
+
+    #[test]
+    fn a_search_that_found_nothing_says_so() {
+        for (found, none) in [
+            ("No matches found.", true),
+            ("No files found.\n", true),
+            ("No one\nwas found.", false),
+            ("a.rs", false),
+            ("", false),
+        ] {
+            assert_eq!(is_none(found), none, "{found:?}");
+        }
+    }
 
     #[test]
     fn calls_are_told_in_words() {

@@ -138,8 +138,8 @@ pub(crate) struct App {
     chosen: Option<Past>,
     /// Files would change with it.
     has_files: bool,
-    /// Models that can be asked, while one is chosen.
-    models: Vec<String>,
+    /// What can be given to a command, while one is chosen.
+    given: Vec<String>,
     /// Sessions that can be gone on with, while one is chosen.
     sessions: Vec<Uuid>,
 }
@@ -176,9 +176,23 @@ impl App {
             past: Vec::new(),
             chosen: None,
             has_files: false,
-            models: Vec::new(),
+            given: Vec::new(),
             sessions: Vec::new(),
         }
+    }
+
+    /// Everything looks like this from now on; what stands in the conversation stays as it is.
+    pub fn dress(&mut self, theme: Theme) {
+        self.theme = theme;
+        self.feed.dress(theme);
+    }
+
+    pub fn theme(&self) -> &Theme {
+        &self.theme
+    }
+
+    pub fn columns(&self) -> usize {
+        self.columns
     }
 
     pub fn resize(&mut self, columns: usize, rows: usize) {

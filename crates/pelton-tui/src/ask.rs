@@ -16,6 +16,7 @@ use pelton::host::{Elicitation, Elicited};
 use pelton::permission::{Answer, Question};
 use ratatui_core::text::Line;
 
+use crate::commands::Own as Command;
 use crate::paint::{Caret, Live};
 use crate::theme::Theme;
 use choice::{Choice, Picked};
@@ -82,8 +83,8 @@ pub(crate) enum Told {
 pub(crate) enum Own {
     /// Which session to go on with.
     Session,
-    /// Which model to ask.
-    Model,
+    /// What to give this command.
+    Argument(Command),
     /// Which prompt to go back to.
     Prompt,
     /// What to take back.

@@ -25,6 +25,16 @@ pub(crate) enum Own {
     Todos,
     Bashes,
     Rename,
+    Branch,
+    Copy,
+    Diff,
+    OutputStyle,
+    Plugin,
+    ReloadPlugins,
+    ReloadSkills,
+    StatusLine,
+    Theme,
+    VimMode,
 }
 
 /// Name, what comes behind it, what it does.
@@ -32,8 +42,16 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::Help, "help", "", "Keys and commands"),
     (Own::Agents, "agents", "", "The agents there are"),
     (Own::Bashes, "bashes", "[stop ID]", "What runs in the background"),
-    (Own::Config, "config", "", "Which settings count, and where they stand"),
+    (Own::Branch, "branch", "[NAME]", "Goes on with a copy of this conversation; this one is kept"),
+    (
+        Own::Config,
+        "config",
+        "[KEY=VALUE]",
+        "Which settings count, and where they stand; or changes one of yours",
+    ),
+    (Own::Copy, "copy", "[N]", "The last answer into the clipboard, or the one N before"),
     (Own::Cost, "cost", "", "What was spent"),
+    (Own::Diff, "diff", "[FILE]", "What was changed since the last commit"),
     (Own::Doctor, "doctor", "", "What is wrong with this session's record"),
     (Own::Effort, "effort", "[low|medium|high|xhigh|max]", "How hard the model tries"),
     (Own::Exit, "exit", "", "Ends the session (or Ctrl-D)"),
@@ -42,14 +60,21 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::Mcp, "mcp", "[reconnect NAME | on NAME | off NAME]", "Servers of tools"),
     (Own::Memory, "memory", "", "Which files the model is told of"),
     (Own::Model, "model", "[NAME]", "Which model is asked"),
+    (Own::OutputStyle, "output-style", "[NAME]", "How the model answers in this project"),
     (Own::Permissions, "permissions", "", "What runs without asking, and what never"),
     (Own::Plan, "plan", "[TASK]", "Plan only, until you approve"),
+    (Own::Plugin, "plugin", "[list | install NAME | …]", "Plugins: what `pelton plugin` does"),
+    (Own::ReloadPlugins, "reload-plugins", "", "Looks for plugins anew"),
+    (Own::ReloadSkills, "reload-skills", "", "Looks for skills and commands anew"),
     (Own::Rename, "rename", "NAME", "What this session is called"),
     (Own::Resume, "resume", "[ID]", "Goes on with another session"),
     (Own::Rewind, "rewind", "", "Takes the conversation, files or both back (or Esc twice)"),
     (Own::Skills, "skills", "", "What the model knows how to do"),
     (Own::Status, "status", "", "This session: model, mode, files, limits"),
+    (Own::StatusLine, "statusline", "[what it shows]", "Has the model set up a status line of your own"),
+    (Own::Theme, "theme", "[NAME]", "Other colours"),
     (Own::Todos, "todos", "", "What is to be done"),
+    (Own::VimMode, "vim-mode", "", "Edits as vi does, or no longer"),
 ];
 
 /// Other names for the same.
@@ -61,6 +86,9 @@ const OTHER_NAMES: &[(&str, Own)] = &[
     ("continue", Own::Resume),
     ("undo", Own::Rewind),
     ("checkpoint", Own::Rewind),
+    ("plugins", Own::Plugin),
+    ("settings", Own::Config),
+    ("vim", Own::VimMode),
 ];
 
 impl Own {
@@ -71,12 +99,13 @@ impl Own {
 
     /// Whether what it asks for stands in the conversation by itself.
     pub fn is_a_prompt(self, arguments: &str) -> bool {
-        self == Self::Exit || (self == Self::Plan && !arguments.is_empty())
+        matches!(self, Self::Exit | Self::StatusLine) || (self == Self::Plan && !arguments.is_empty())
     }
 
     /// Whether it works while the model does.
     pub fn works_any_time(self) -> bool {
-        !matches!(self, Self::Plan | Self::Resume | Self::Rewind | Self::Export)
+        let waits = matches!(self, Self::Plan | Self::Resume | Self::Rewind | Self::Export | Self::Branch);
+        !waits && !matches!(self, Self::Copy | Self::StatusLine | Self::Theme)
     }
 }
 

@@ -6,6 +6,8 @@
 //!  12 +     let x = 2;
 //! ```
 
+pub mod patch; // what git says has changed
+
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 use similar::{ChangeTag, TextDiff};

@@ -14,7 +14,7 @@ use crate::commands;
 use crate::complete::menu::{Chosen, Menu};
 use crate::complete::palette::Entry;
 use crate::complete::{Files, Found, Offered, Wanted, wanted};
-use crate::input::{self, Command, Editor, History, Image, Outcome, Submission};
+use crate::input::{self, Command, Editor, History, Image, Outcome, Submission, VimMode};
 use crate::paint::Caret;
 use crate::theme::{Role, Theme};
 
@@ -142,8 +142,9 @@ impl Draft {
     /// Looks what could be meant by what stands before the caret.
     pub fn look(&mut self) {
         let Self { editor, menu, root, files, knows_all_files, commands, suggested, .. } = self;
-        // A search shows prompts of the past: nothing is being written.
-        let before_caret = if editor.search().is_some() { "" } else { editor.before_caret() };
+        // A search shows prompts of the past, and where letters are commands nothing is being written.
+        let is_written = editor.search().is_none() && editor.vim_mode() != Some(VimMode::Normal);
+        let before_caret = if is_written { editor.before_caret() } else { "" };
         menu.look(before_caret, commands, |typed, best| {
             if let Some(suggested) = suggested {
                 // What fitted the beginning is offered until it is known what fits the whole.
@@ -162,7 +163,9 @@ impl Draft {
 
     /// Prompts of the past, the oldest first.
     pub fn remember(&mut self, prompts: impl IntoIterator<Item = String>) {
+        let vim = self.editor.vim_mode().is_some();
         self.editor = Editor::new(History::of(prompts));
+        self.editor.use_vim(vim);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -223,8 +226,22 @@ impl Draft {
         let searches = self.editor.search().is_some();
         if searches {
             self.editor.act(Command::Cancel);
+            return true;
         }
-        searches
+        let left = self.editor.vim_escape();
+        self.look();
+        left
+    }
+
+    /// Switches the other way to edit on or off.
+    pub fn use_vim(&mut self, wanted: bool) {
+        self.editor.use_vim(wanted);
+        self.look();
+    }
+
+    /// What letters mean, if the other way to edit is on.
+    pub fn vim_mode(&self) -> Option<VimMode> {
+        self.editor.vim_mode()
     }
 
     pub fn key(&mut self, key: KeyEvent) -> Pressed {
@@ -237,12 +254,11 @@ impl Draft {
                 return if send { Pressed::Submit(self.submit()) } else { Pressed::Edited };
             }
         }
-        let command = match key.code {
+        let outcome = match key.code {
             // Other keys have their own meanings here.
             KeyCode::Tab | KeyCode::BackTab | KeyCode::Esc => None,
-            _ => input::command(&key),
+            _ => self.editor.press(&key),
         };
-        let outcome = command.map(|command| self.editor.act(command));
         self.look();
         match outcome {
             Some(Outcome::Submit(submission)) => Pressed::Submit(submission),

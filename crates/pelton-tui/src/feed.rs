@@ -84,6 +84,14 @@ impl Feed {
         self.answer.resize(columns);
     }
 
+    /// Everything looks like this from now on; what was told stays as it is.
+    pub fn dress(&mut self, theme: Theme) {
+        self.theme = theme;
+        self.answer.dress(theme);
+        self.calls.dress(theme);
+        self.notices.dress(theme);
+    }
+
     /// The user's own words.
     pub fn prompt(&mut self, words: &str) -> Vec<Line<'static>> {
         let mut told = self.answer.finish();

@@ -6,6 +6,7 @@ mod history; // what was asked before
 mod keys; // which key means what
 mod parts; // pastes and pictures that stand as one sign
 mod view; // rows of the screen
+mod vim; // the other way to edit
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,8 @@ pub use history::History;
 pub use keys::command;
 pub use parts::{Draft, Image, Part, Parts, Paste, image_path};
 pub use view::View;
+use vim::Vim;
+pub use vim::VimMode;
 
 /// What can be done to a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +133,7 @@ pub struct Editor {
     history: History,
     browse: Option<Browse>,
     search: Option<Search>,
+    vim: Option<Vim>,
     /// Cells of the last view: rows are what Up and Down go by.
     cells: usize,
     top: usize,
@@ -206,6 +210,7 @@ impl Editor {
         self.buffer.reset(String::new());
         self.parts = Parts::default();
         self.top = 0;
+        self.write_again();
         draft
     }
 
@@ -279,6 +284,7 @@ impl Editor {
                 None => self.search = None,
             }
         }
+        self.vim_saw(command);
         if command.edits() {
             // A prompt from before that is changed is the one being written.
             self.browse = None;

@@ -33,6 +33,8 @@ pub const PARTS_MAX: usize = 1_000;
 pub const UNDO_EDITS_MAX: usize = 1_000;
 /// Texts that were cut out and can be put back.
 pub const KILLS_MAX: usize = 32;
+/// Bytes that one command puts back, however often it is told to.
+pub const YANKED_BYTES_MAX: usize = 1024 * 1024;
 /// Prompts that a session knows of from before.
 pub const HISTORY_PROMPTS_MAX: usize = 1_000;
 /// Messages of a past conversation that are told when it is gone on with: those before are in its record.

@@ -2,10 +2,13 @@
 //! is said by the [app](crate::app).
 
 mod answers; // what commands of the terminal's own answer
+mod changes; // what is changed and not committed
 mod choose; // which session is gone on with
 mod chores; // what takes a while
 mod clipboard; // a picture from it
+mod copying; // an answer into it
 mod files; // files that a program of the user's own knows
+mod looks; // how everything looks and is typed
 mod opening; // what a session begins with, and how it is left
 mod outside; // other programs: an editor, the shell
 mod past; // going back
@@ -30,7 +33,7 @@ use pelton::{EndReason, Engine, Event, Menu, Phase, Priority, Prompt, StartError
 use pelton_mcp::Joining;
 use pelton_model::World;
 use pelton_serve::progress::lines_changed;
-use pelton_serve::{DebugLog, Handles, Served};
+use pelton_serve::{DebugLog, Handles, Served, SettingsHome};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +50,7 @@ pub use choose::choose;
 use chores::Chore;
 pub use opening::{Left, Opening};
 use outside::Edits;
-pub use outside::Outside;
+pub use outside::{Outside, stop_here};
 use prompts::Prompts;
 use questions::{Desk, Heard};
 pub use status_command::StatusCommand;
@@ -62,6 +65,8 @@ const EVENTS_AT_ONCE: usize = 64;
 
 /// The key that interrupts.
 const CONTROL_C: Typed = Typed::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+/// The key that stops.
+const CONTROL_Z: Typed = Typed::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
 
 /// Opens a session on a terminal and stays until it is left. `stop` ends it from outside.
 pub async fn run(
@@ -95,6 +100,7 @@ pub async fn run(
     app.question_time = opening.question_time;
     app.feed.is_plain = app.is_plain;
     app.status.budget_usd = budget;
+    app.draft.use_vim(opening.vim && !app.is_plain);
     if let Some(greeting) = &opening.greeting {
         app.say(greeting, Role::Faint);
     }
@@ -138,6 +144,7 @@ pub async fn run(
         is_asked: false,
         is_stopping: false,
         outside: opening.outside,
+        home: opening.home,
         status: opening.status,
         status_turn: StatusTurn::default(),
         lines_changed: (0, 0),
@@ -195,6 +202,8 @@ struct Session<'a> {
     is_asked: bool,
     is_stopping: bool,
     outside: Outside,
+    /// Where settings are written.
+    home: Option<Arc<dyn SettingsHome>>,
     status: Option<StatusCommand>,
     status_turn: StatusTurn,
     /// Lines that were added to files and taken away in this process.
@@ -280,6 +289,7 @@ impl Session<'_> {
                 .flatten()
                 .min();
             let (shown, interrupts) = (self.terminal.ready(), self.terminal.interrupts());
+            let stops = self.terminal.stops();
             let waits_for_terminal = self.is_stale && !is_ready;
             let Self { terminal, heard, chores, stop, .. } = self;
             let (listens, is_stopping) = (terminal.input(), self.is_stopping);
@@ -296,6 +306,7 @@ impl Session<'_> {
                 biased;
                 () = stop.cancelled(), if !is_stopping => Wake::Stop,
                 () = interrupts.notified() => Wake::Typed(CONTROL_C),
+                () = stops.notified() => Wake::Typed(CONTROL_Z),
                 typed = typed => typed,
                 Some(heard) = heard.recv() => Wake::Heard(heard),
                 Some(chore) = chores.next(), if !chores.is_empty() => Wake::Chore(chore),
@@ -455,10 +466,10 @@ impl Session<'_> {
                 );
             }
             Effect::Rewind(undo) => self.rewind(engine, undo).await,
-            Effect::Resume(id) => self.left = Some(Left::For(id)),
+            Effect::Resume(id) => self.leave(Left::For(id)),
             Effect::Leave => {
                 let (session, transcript) = (engine.session_id(), engine.transcript_file());
-                self.left = Some(Left::Ended { session, transcript });
+                self.leave(Left::Ended { session, transcript });
             }
             other => self.perform(other),
         }
@@ -650,6 +661,9 @@ impl Session<'_> {
         self.app.status.model = self.handles.dials.model();
         self.app.status.mode = self.handles.permissions.mode();
         self.app.status.background = self.handles.tasks.running().len();
+        if self.app.status.vim != self.app.draft.vim_mode() {
+            self.status_changed();
+        }
         let finished = self.app.take_finished();
         let live = self.app.live(now);
         self.terminal.paint(&finished, &live);

@@ -8,6 +8,7 @@ use ratatui_core::text::{Line, Span};
 
 use crate::clean;
 use crate::feed::elapsed;
+use crate::input::VimMode;
 use crate::theme::{Depth, Role, Theme};
 
 /// What is known of the session.
@@ -25,6 +26,8 @@ pub(crate) struct Status {
     pub background: usize,
     /// Tokens of the running submission's answers.
     pub output_tokens: u64,
+    /// What letters mean in the prompt, where that changes.
+    pub vim: Option<VimMode>,
     /// What a command of the user's own says, in place of all this.
     pub own: Option<Vec<Line<'static>>>,
 }
@@ -66,6 +69,10 @@ impl Status {
         let mut put = |need: Need, text: String, role: Role| parts.push(Part { need, text, role });
         // Where the user has a line of their own, it tells the rest.
         let all = self.own.is_none();
+        if let Some(vim) = self.vim {
+            let role = if vim == VimMode::Normal { Role::Accent } else { Role::Faint };
+            put(Need::Letters, vim.name().to_owned(), role);
+        }
         if all {
             put(Need::Model, clean::line(&self.model), Role::Faint);
         }
@@ -102,6 +109,8 @@ struct Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     Mode,
+    /// What letters mean.
+    Letters,
     Background,
     Model,
     Context,
@@ -184,5 +193,9 @@ mod tests {
         ] {
             assert_eq!(within(&status, columns), told, "{columns}");
         }
+        // What letters mean is told as long as there is room for more than the mode.
+        status.vim = Some(VimMode::Normal);
+        assert_eq!(within(&status, 30), "NORMAL · plans only");
+        assert_eq!(within(&status, 12), "plans only");
     }
 }

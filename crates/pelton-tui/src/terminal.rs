@@ -30,6 +30,7 @@ pub struct Terminal {
     /// What is typed; `None` while somebody else has the terminal.
     input: Option<Input>,
     interrupts: Arc<Notify>,
+    stops: Arc<Notify>,
     /// Somebody else has it.
     is_given: Arc<AtomicBool>,
 }
@@ -70,7 +71,8 @@ impl Terminal {
 
     fn showing(shows: Shows, out: File) -> io::Result<Self> {
         let writer = Writer::to(out.try_clone()?);
-        Ok(Self { shows, out, writer, input: None, interrupts: Arc::default(), is_given: Arc::default() })
+        let (interrupts, stops) = (Arc::default(), Arc::default());
+        Ok(Self { shows, out, writer, input: None, interrupts, stops, is_given: Arc::default() })
     }
 
     /// Takes it, also after it was given away.
@@ -132,6 +134,11 @@ impl Terminal {
     /// Where an interrupt is told that came as a signal: the same as its key.
     pub fn interrupts(&self) -> Arc<Notify> {
         Arc::clone(&self.interrupts)
+    }
+
+    /// Where it is told that somebody else wants the program stopped: the same as the key for that.
+    pub fn stops(&self) -> Arc<Notify> {
+        Arc::clone(&self.stops)
     }
 
     /// Columns and rows.

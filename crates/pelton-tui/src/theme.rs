@@ -173,19 +173,34 @@ pub struct Theme {
     depth: Depth,
     ground: Ground,
     daltonized: bool,
+    /// What the terminal can show, and what its background is said to be.
+    terminal: (Depth, Ground),
 }
 
 impl Theme {
     /// What the user wants, so far as the terminal can show it.
     pub fn new(surroundings: Surroundings<'_>, wanted: Wanted) -> Self {
-        let depth = surroundings.depth();
-        let depth = if wanted.sixteen { depth.min(Depth::Sixteen) } else { depth };
-        let ground = wanted.ground.unwrap_or_else(|| surroundings.ground());
-        Self { depth, ground, daltonized: wanted.daltonized }
+        Self::of(surroundings.depth(), surroundings.ground(), wanted)
+    }
+
+    /// The same terminal, when the user wants something else.
+    pub fn wanting(&self, wanted: Wanted) -> Self {
+        Self::of(self.terminal.0, self.terminal.1, wanted)
+    }
+
+    fn of(most: Depth, said: Ground, wanted: Wanted) -> Self {
+        let depth = if wanted.sixteen { most.min(Depth::Sixteen) } else { most };
+        let ground = wanted.ground.unwrap_or(said);
+        Self { depth, ground, daltonized: wanted.daltonized, terminal: (most, said) }
     }
 
     /// No colours, and nothing in their place.
-    pub const BARE: Self = Self { depth: Depth::Bare, ground: Ground::Dark, daltonized: false };
+    pub const BARE: Self = Self {
+        depth: Depth::Bare,
+        ground: Ground::Dark,
+        daltonized: false,
+        terminal: (Depth::Bare, Ground::Dark),
+    };
 
     pub fn depth(&self) -> Depth {
         self.depth

@@ -36,7 +36,8 @@ impl SettingsHome for Home {
         };
         let file = file.filter(|_| counts).ok_or("settings of that source do not count in this session")?;
         change(&file, SETTINGS_BYTES_MAX, Seen::ByOwner, |text| {
-            with_value(text, &[key], value).map_err(|error| error.to_string())
+            let keys: Vec<&str> = key.split('.').collect();
+            with_value(text, &keys, value).map_err(|error| error.to_string())
         })
     }
 

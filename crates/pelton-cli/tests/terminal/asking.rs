@@ -219,3 +219,25 @@ fn a_form_of_a_server_is_filled_in_field_by_field() {
     let told = model.requests().last().unwrap().body["messages"].to_string();
     assert!(told.contains("'action':'cancel'"), "{told}");
 }
+
+#[test]
+fn why_a_part_of_a_line_is_asked_about_stands_below_it() {
+    let place = Place::new();
+    let line = "ls && make \u{200b}all; f() { ls; }";
+    let model = model(Script::new().reply([tool("Bash", json!({"command": line}))]));
+    let mut seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("Run this command?");
+    let screen = seat.screen();
+    let rows: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    let below = |part: &str| {
+        let at =
+            rows.iter().position(|row| row.ends_with(part)).unwrap_or_else(|| panic!("{part}:\n{screen}"));
+        rows[at + 1]
+    };
+    assert!(below("U+200B  asks").contains("it holds characters that cannot be seen"), "{screen}");
+    assert!(rows.iter().any(|row| row.contains("a name gets another meaning")), "{screen}");
+    // What is allowed, or was only never approved, needs no reason.
+    assert!(below("─ ls  allowed").contains("─ make"), "{screen}");
+    seat.types("n\r");
+    seat.sees("interrupted");
+}

@@ -2,6 +2,7 @@
 //! sessions, files and commands, and what the API says when it refuses.
 
 use std::fmt::Write as _;
+use std::process::Command;
 
 use pelton_testkit::{Script, ScriptedModel, Step, When, text, tool};
 use serde_json::{Value, json};
@@ -199,7 +200,8 @@ fn nothing_foreign_reaches_the_terminal_from_whatever_side() {
         seat.sees("Go back to before");
         seat.types("\u{1b}");
         seat.sees_no_more("Go back to before");
-        for pasted in ["/rename ", "!echo ", "/effort ", "/model "] {
+        let commands = ["/theme ", "/output-style ", "/config ", "/config env.X=", "/diff ", "/copy "];
+        for pasted in ["/rename ", "!echo ", "/effort ", "/model "].into_iter().chain(commands) {
             seat.types(pasted);
             seat.types(&format!("\u{1b}[200~{}\u{1b}[201~", from(25).replace("\u{1b}[201~", "")));
             seat.types("\r");
@@ -233,5 +235,48 @@ fn nothing_foreign_reaches_the_terminal_from_whatever_side() {
         seat.types("\u{4}");
         seat.ends();
         assert_eq!(foreign(&seat.bytes()), Vec::<String>::new(), "session {session}, line by line");
+    }
+}
+
+#[test]
+fn what_git_tells_of_names_and_lines_is_text() {
+    for (at, group) in GROUPS.iter().enumerate() {
+        let place = Place::new();
+        let git = |words: &[&str]| {
+            let who = ["-c", "user.name=x", "-c", "user.email=x@y"];
+            let done = Command::new("git").args(who).args(words).current_dir(place.work()).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+        };
+        git(&["init", "-q"]);
+        let name = |sequence: &str| sequence.replace(['/', '\0'], "");
+        for (nth, sequence) in group.iter().enumerate() {
+            place.put(&format!("known{nth} {} end", name(sequence)), "one\n");
+        }
+        git(&["add", "."]);
+        git(&["commit", "-q", "-m", "x"]);
+        for (nth, sequence) in group.iter().enumerate() {
+            place.put(
+                &format!("known{nth} {} end", name(sequence)),
+                &format!("{}\n", sequence.replace('\0', "")),
+            );
+            place.put(&format!("new{nth} {} end", name(sequence)), "");
+        }
+        let model = model(Script::new());
+        for words in [&[][..], &["--plain"]] {
+            let mut command = place.pelton(words.iter().copied());
+            command.asks(&model).env("TERM", "xterm").env("LANG", "C.UTF-8");
+            let mut seat = Seat::with(command, 250, 60);
+            seat.sees("> ");
+            seat.types("/diff\r");
+            seat.until("all is told", |seat| {
+                seat.rows().iter().filter(|row| row.contains("known to git")).count() == 10
+            });
+            // Names stand there as they are, what is not seen of them written out.
+            let rows = seat.rows();
+            assert!(rows.iter().any(|row| row.starts_with("known0 ") && row.ends_with("+1 −1")), "{rows:#?}");
+            seat.types("/exit\r");
+            assert_eq!(seat.ends(), Some(0));
+            assert_eq!(foreign(&seat.bytes()), Vec::<String>::new(), "group {at} {words:?}");
+        }
     }
 }

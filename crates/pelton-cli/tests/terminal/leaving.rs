@@ -116,3 +116,35 @@ fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_goes_on() {
     seat.types("exit\r");
     seat.ends();
 }
+
+#[test]
+fn whoever_stops_it_from_outside_finds_the_terminal_as_it_was() {
+    for (words, ready) in [("", "asks before changes"), (" --plain", "> ")] {
+        let place = Place::new();
+        let model = model(Script::new().step(Step::reply([text("Well.")]).always()));
+        place.put("bashrc", "PS1='shell$ '\n");
+        let mut command = place.shell("exec bash --rcfile bashrc -i");
+        command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+        let mut seat = Seat::with(command, 80, 24);
+        seat.sees("shell$");
+        seat.types(&format!("sh -c 'echo $$ > id; exec \"$PELTON\"{words}'\r"));
+        seat.sees("/help tells keys");
+        seat.sees(ready);
+        let id = place.read("id").trim().parse().unwrap();
+        kill(Pid::from_raw(id), Signal::SIGTSTP).unwrap();
+        seat.sees("Stopped");
+        // What was live is gone, and the shell does not write into the middle of it.
+        seat.sees_no_more("% context");
+        seat.types("fg\r");
+        let waits = |row: &str| row.trim_end() == ">" || row.contains("asks before changes");
+        seat.until("it is back", |seat| {
+            seat.screen().rsplit_once("$ fg\n").is_some_and(|(_, behind)| behind.lines().any(waits))
+        });
+        seat.types("go on\r");
+        seat.sees("Well.");
+        seat.types("/exit\r");
+        seat.sees("go on with: pelton --resume");
+        seat.types("exit\r");
+        seat.ends();
+    }
+}

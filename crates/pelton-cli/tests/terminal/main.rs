@@ -12,6 +12,7 @@ mod commands; // slash commands
 mod cost; // what it costs, by what it works
 mod figures; // what people wait for, by the clock
 mod first_light; // a prompt, an answer, a tree, a question, the end
+mod habits; // what people bring along from elsewhere
 mod hostile; // what comes from outside
 mod hostile_sides; // the same, from every side it can come from
 mod leaving; // the terminal as it was

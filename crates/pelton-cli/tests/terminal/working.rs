@@ -298,3 +298,60 @@ fn what_is_done_to_the_context_is_one_true_line() {
     let ((before, after), (again, back)) = (figures(told[0]), figures(told[1]));
     assert!(after < before && again < back, "{told:?}");
 }
+
+#[test]
+fn what_a_call_brought_is_told_as_it_is() {
+    let place = Place::new();
+    let bash = |command: &str| tool("Bash", json!({"command": command, "description": "x"}));
+    let model = model(
+        Script::new()
+            .reply([bash("seq 1 3"), bash("seq 1 10000"), bash("head -c 2000000 /dev/zero | tr '\\0' x")])
+            .reply([tool("Grep", json!({"pattern": "nowhere"})), tool("Glob", json!({"pattern": "*.none"}))])
+            .reply([tool("EnterPlanMode", json!({}))])
+            .reply([text("Seen.")]),
+    );
+    let seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
+    seat.sees("Seen.");
+    let rows = seat.rows();
+    for told in [
+        "├─ Running seq 1 3 · 3 lines",
+        // All of it, and not the part that the model is shown.
+        "├─ Running seq 1 10000 · 49 kB",
+        "├─ Running head -c 2000000 /dev/zero | tr '\\0' x · 2.0 MB",
+        "├─ Searching nowhere · nothing found",
+        "├─ Finding *.none · nothing found",
+        "├─ Beginning to plan",
+    ] {
+        assert!(rows.iter().any(|row| row == told), "{told}: {rows:#?}");
+    }
+}
+
+#[test]
+fn what_ends_because_the_session_is_left_is_named() {
+    let place = Place::new();
+    let sleeps = |what: &str| {
+        let input = json!({"command": "sleep 300", "description": what, "run_in_background": true});
+        tool("Bash", input)
+    };
+    let model = model(
+        Script::new()
+            .reply([sleeps("Sleep long")])
+            .reply([text("It runs.")])
+            .reply([sleeps("Sleep on")])
+            .reply([text("That, too.")]),
+    );
+    let mut seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
+    seat.sees("It runs.");
+    seat.rests();
+    seat.types("/branch\r");
+    seat.sees("ends with this session: Sleep long");
+    seat.sees("this is a branch now");
+    seat.sees_no_more(" · 1 in the b");
+    seat.types("more\r");
+    seat.sees("That, too.");
+    seat.rests();
+    seat.types("/exit\r");
+    assert_eq!(seat.ends(), Some(0));
+    let rows = seat.rows();
+    assert!(rows.iter().any(|row| row.starts_with("ends with this session: Sleep on (")), "{rows:#?}");
+}

@@ -108,7 +108,7 @@ pub(crate) struct Spent {
 ///
 /// See [`ConverseOptions`](super::ConverseOptions).
 pub trait SettingsHome: Send + Sync {
-    /// Writes a value into the user's file for the project, or the user's own.
+    /// Writes a value into the user's file for the project, or the user's own. Where one key is inside another, there is a dot between.
     ///
     /// # Errors
     ///

@@ -136,6 +136,7 @@ impl App {
         }
         let running = self.working_since.map(|since| now.saturating_sub(since)).unwrap_or_default();
         self.status.worked = self.worked + running;
+        self.status.vim = self.draft.vim_mode();
         self.status.lines(&self.theme, self.columns)
     }
 }

@@ -240,10 +240,10 @@ impl App {
                 let sessions = std::mem::take(&mut self.sessions);
                 at.and_then(|at| sessions.get(at).copied()).map(Effect::Resume).into_iter().collect()
             }
-            Own::Model => {
-                let models = std::mem::take(&mut self.models);
-                let chosen = at.and_then(|at| models.into_iter().nth(at));
-                chosen.map(|model| Effect::Command(commands::Own::Model, model)).into_iter().collect()
+            Own::Argument(command) => {
+                let given = std::mem::take(&mut self.given);
+                let chosen = at.and_then(|at| given.into_iter().nth(at));
+                chosen.map(|chosen| Effect::Command(command, chosen)).into_iter().collect()
             }
             Own::Prompt => self.chose_prompt(at),
             Own::Rewind => self.chose_undo(at),

@@ -7,6 +7,7 @@ use super::{App, Effect};
 use crate::ask::choice::{Answer, Choice};
 use crate::ask::list::List;
 use crate::ask::{Dialog, Own};
+use crate::commands::Own as Command;
 use crate::theme::Role;
 
 /// A prompt that can be gone back to.
@@ -92,9 +93,9 @@ impl App {
     }
 
     /// Asks which model is asked from now on: its name, and a few words about it.
-    pub fn ask_model(&mut self, models: Vec<(String, String)>) {
-        self.models = models.iter().map(|(name, _)| name.clone()).collect();
-        self.open(Dialog::list(Own::Model, List::new("Ask which model?", models)));
+    pub fn ask_argument(&mut self, command: Command, title: &str, items: Vec<(String, String)>) {
+        self.given = items.iter().map(|(name, _)| name.clone()).collect();
+        self.open(Dialog::list(Own::Argument(command), List::new(title, items)));
     }
 
     /// Asks which session is gone on with: its name, and when it was last written to.

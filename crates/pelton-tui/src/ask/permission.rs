@@ -218,7 +218,18 @@ fn part_lines(theme: &Theme, question: &Question, columns: usize) -> Vec<Line<'s
             }
             Line::from(spans)
         });
-        rows.collect::<Vec<_>>()
+        let mut lines: Vec<Line<'static>> = rows.collect();
+        // What is said of the whole stands below; and that it was not approved yet is the question itself.
+        let says_more = part.verdict != Verdict::Allow && part.cause != Cause::Unapproved;
+        if says_more && part.reason != question.why {
+            let bar = if at == last { "       " } else { "  │    " };
+            let rows = wrapped(&clean::revealed_line(&part.reason), columns.saturating_sub(8));
+            lines.extend(rows.into_iter().map(|row| {
+                let faint = theme.style(Role::Faint);
+                Line::from(vec![Span::styled(bar, faint), Span::styled(row, faint)])
+            }));
+        }
+        lines
     };
     parts.iter().enumerate().flat_map(part).collect()
 }

@@ -34,6 +34,12 @@ impl Answer {
         Self { theme, columns, markdown: Stream::new(columns, theme), has_told: false, thinking: None }
     }
 
+    /// The next answer looks like this.
+    pub fn dress(&mut self, theme: Theme) {
+        self.theme = theme;
+        self.markdown = Stream::new(self.columns, theme);
+    }
+
     pub fn resize(&mut self, columns: usize) {
         self.columns = columns;
         self.markdown.resize(columns);

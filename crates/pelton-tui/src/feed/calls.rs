@@ -54,6 +54,10 @@ impl Calls {
         Self { theme, running: Vec::new() }
     }
 
+    pub fn dress(&mut self, theme: Theme) {
+        self.theme = theme;
+    }
+
     pub fn begin(&mut self, started: &ToolStarted, now: Duration) {
         self.put(&started.call, &started.tool, &started.input, now);
     }

@@ -38,6 +38,10 @@ struct Retry {
 }
 
 impl Notices {
+    pub fn dress(&mut self, theme: Theme) {
+        self.theme = theme;
+    }
+
     pub fn new(theme: Theme) -> Self {
         Self {
             theme,

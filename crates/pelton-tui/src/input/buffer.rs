@@ -16,6 +16,17 @@ pub(super) struct Buffer {
     undone: Vec<Edit>,
     /// The last edit may grow: nothing came between it and the next.
     growing: bool,
+    joining: Joining,
+}
+
+/// Whether edits are undone together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Joining {
+    #[default]
+    Not,
+    /// The next one is the first of some.
+    Begins,
+    GoesOn,
 }
 
 /// Some text in the place of another.
@@ -25,6 +36,8 @@ struct Edit {
     removed: String,
     inserted: String,
     caret_before: usize,
+    /// It is undone with the one before.
+    joined: bool,
 }
 
 impl Buffer {
@@ -51,6 +64,16 @@ impl Buffer {
     pub fn go(&mut self, to: usize) {
         self.caret = self.boundary(to.min(self.text.len()));
         self.growing = false;
+    }
+
+    /// Edits from here on are undone together.
+    pub fn join(&mut self) {
+        (self.joining, self.growing) = (Joining::Begins, false);
+    }
+
+    /// And from here on each alone.
+    pub fn part(&mut self) {
+        (self.joining, self.growing) = (Joining::Not, false);
     }
 
     pub fn insert(&mut self, text: &str) {
@@ -80,7 +103,11 @@ impl Buffer {
             removed: self.text[range.clone()].to_owned(),
             inserted: text.to_owned(),
             caret_before: self.caret,
+            joined: self.joining == Joining::GoesOn,
         };
+        if self.joining == Joining::Begins {
+            self.joining = Joining::GoesOn;
+        }
         self.text.replace_range(range, text);
         // What was typed may join with what stands behind it: a mark, a joiner.
         self.caret = self.boundary_after(edit.at + text.len());
@@ -100,21 +127,34 @@ impl Buffer {
     }
 
     pub fn undo(&mut self) -> bool {
-        let Some(edit) = self.done.pop_back() else { return false };
-        self.text.replace_range(edit.at..edit.at + edit.inserted.len(), &edit.removed);
-        self.caret = edit.caret_before;
-        self.undone.push(edit);
+        let mut is_undone = false;
+        while let Some(edit) = self.done.pop_back() {
+            self.text.replace_range(edit.at..edit.at + edit.inserted.len(), &edit.removed);
+            self.caret = edit.caret_before;
+            let goes_on = edit.joined;
+            self.undone.push(edit);
+            is_undone = true;
+            if !goes_on {
+                break;
+            }
+        }
         self.growing = false;
-        true
+        is_undone
     }
 
     pub fn redo(&mut self) -> bool {
-        let Some(edit) = self.undone.pop() else { return false };
-        self.text.replace_range(edit.at..edit.at + edit.removed.len(), &edit.inserted);
-        self.caret = self.boundary_after(edit.at + edit.inserted.len());
-        self.done.push_back(edit);
+        let mut is_redone = false;
+        while let Some(edit) = self.undone.pop() {
+            self.text.replace_range(edit.at..edit.at + edit.removed.len(), &edit.inserted);
+            self.caret = self.boundary_after(edit.at + edit.inserted.len());
+            self.done.push_back(edit);
+            is_redone = true;
+            if !self.undone.last().is_some_and(|next| next.joined) {
+                break;
+            }
+        }
         self.growing = false;
-        true
+        is_redone
     }
 
     /// Where the character before the caret begins.

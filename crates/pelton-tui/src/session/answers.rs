@@ -22,6 +22,9 @@ use crate::input::Submission;
 use crate::status::mode_words;
 use crate::theme::Role;
 
+/// What the model is told about status lines.
+const STATUS_LINE: &str = include_str!("statusline.md");
+
 /// Keys, and what they do.
 const KEYS: [(&str, &str); 11] = [
     ("Enter", "sends; while the model works: is read at its next step"),
@@ -55,9 +58,21 @@ impl Session<'_> {
             Own::Skills => self.skills(),
             Own::Memory => self.memory(),
             Own::Hooks => self.hooks(),
-            Own::Config => {
-                self.ask_program(["config", "show", "--effective"].map(str::to_owned).to_vec());
+            Own::Config => self.config(arguments),
+            Own::Diff => self.changes(arguments),
+            Own::OutputStyle => self.output_style(arguments),
+            Own::Plugin => {
+                let words = if arguments.is_empty() { "list" } else { arguments };
+                let words = ["plugin"].into_iter().chain(words.split_whitespace());
+                self.ask_program(words.map(str::to_owned).collect());
             }
+            Own::ReloadPlugins => {
+                self.serve_with("reload_plugins", json!({}), |answer| Chore::Reloaded("plugin", answer));
+            }
+            Own::ReloadSkills => {
+                self.serve_with("reload_skills", json!({}), |answer| Chore::Reloaded("skill", answer));
+            }
+            Own::VimMode => self.vim_mode(),
             Own::Status => self.status(),
             Own::Todos => {
                 let todos = self.app.feed.todos();
@@ -75,7 +90,14 @@ impl Session<'_> {
             },
             Own::Doctor => self.ask_program(vec!["doctor".to_owned(), self.session_id.to_string()]),
             // These need the engine, and so wait for it.
-            Own::Plan | Own::Resume | Own::Rewind | Own::Export => {
+            Own::Plan
+            | Own::Resume
+            | Own::Rewind
+            | Own::Export
+            | Own::Branch
+            | Own::Copy
+            | Own::StatusLine
+            | Own::Theme => {
                 self.needs.push_back(Effect::Command(own, arguments.to_owned()));
             }
         }
@@ -93,6 +115,18 @@ impl Session<'_> {
                     let shown = format!("/plan {arguments}");
                     self.submit(engine, &Submission { shown, ..said(&arguments) }).await;
                 }
+            }
+            Own::Branch => self.branch(engine, &arguments),
+            Own::Copy => self.copy(engine, &arguments),
+            Own::Theme => self.theme(&arguments),
+            Own::StatusLine => {
+                let shown = format!("/statusline {arguments}").trim_end().to_owned();
+                let wishes = match arguments.as_str() {
+                    "" => String::new(),
+                    words => format!("\nWhat it should show: {words}\n"),
+                };
+                let text = format!("{STATUS_LINE}{wishes}");
+                self.submit(engine, &Submission { shown, ..said(&text) }).await;
             }
             Own::Rewind => self.perform(Effect::ListPast),
             Own::Resume => self.resume(engine, &arguments),
@@ -152,7 +186,8 @@ impl Session<'_> {
             let now = self.handles.dials.model();
             let others = catalogue::models().iter().filter(|caps| caps.id != now);
             let others = others.map(|caps| (caps.id.to_owned(), window(caps.window)));
-            return self.app.ask_model([(now.clone(), "now".to_owned())].into_iter().chain(others).collect());
+            let all = [(now.clone(), "now".to_owned())].into_iter().chain(others).collect();
+            return self.app.ask_argument(Own::Model, "Ask which model?", all);
         }
         match self.handles.ask("set_model", json!({"model": wanted})) {
             Served::Now(Err(why)) => self.app.say(&why, Role::Error),
@@ -295,10 +330,24 @@ impl Session<'_> {
         self.app.say(&format!("{}\n/bashes stop ID ends one", lines.join("\n")), Role::Text);
     }
 
+    /// Another session goes on from here, and this one stays as it is.
+    fn branch(&mut self, engine: &Engine, name: &str) {
+        let session = engine.session_id();
+        let is_recorded = engine.transcript_file().is_some_and(|file| file.exists());
+        if !is_recorded || engine.history().is_empty() {
+            return self
+                .app
+                .say("nothing of this session is recorded that a branch could go on from", Role::Error);
+        }
+        let name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        // Whoever went on writing while this waited goes on there.
+        let written = self.app.draft.submit();
+        self.leave(Left::Branch { session, name, written });
+    }
+
     fn resume(&mut self, engine: &Engine, wanted: &str) {
         if let Ok(id) = wanted.parse::<Uuid>() {
-            self.left = Some(Left::For(id));
-            return;
+            return self.leave(Left::For(id));
         }
         let sessions = self.config_dir.as_deref().map(|dir| sessions_of(dir, &self.cwd)).unwrap_or_default();
         let own = engine.session_id();

@@ -6,6 +6,8 @@ use pelton_serve::Served;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::changes::Changed;
+use super::copying::Copied;
 use super::outside::Edits;
 use super::{Session, answers};
 use crate::input::{Image, Submission};
@@ -23,6 +25,12 @@ pub(super) enum Chore {
     Files(String, Option<Result<Value, String>>),
     /// What prompts may call by `/name`.
     Commands(Vec<CommandInfo>),
+    /// Something was looked for anew, and what is called so was found.
+    Reloaded(&'static str, Result<Value, String>),
+    /// What was changed in the working directory.
+    Changed(Result<Changed, String>),
+    /// An answer that was to go into the clipboard.
+    Copied(String, Copied),
     /// What another program said.
     Said(String),
     /// What an editor of the user's own made of words, or why nothing.
@@ -45,6 +53,17 @@ impl Session<'_> {
             Chore::Commands(commands) => self.app.draft.knows(&commands),
             Chore::Files(typed, answer) => self.told_files(typed, answer),
             Chore::Edited(what, edited) => self.edited(what, edited),
+            Chore::Changed(changed) => self.changes_told(changed),
+            Chore::Copied(answer, copied) => self.copied(&answer, &copied),
+            Chore::Reloaded(what, Ok(found)) => {
+                let found = found[format!("{what}s")].as_array().map_or(0, Vec::len);
+                let many = if found == 1 { "" } else { "s" };
+                self.app.say(&format!("{found} {what}{many} found"), Role::Faint);
+                // What was found can be called.
+                let menu = self.menu.clone();
+                self.chores.push(Box::pin(async move { Chore::Commands(menu.look().await) }));
+            }
+            Chore::Reloaded(what, Err(why)) => self.app.say(&format!("{what}s: {why}"), Role::Error),
             Chore::Said(words) => self.app.say(&words, Role::Text),
             Chore::Picture(Ok(picture)) => self.app.draft.attach(picture),
             Chore::Picture(Err(why)) => self.app.say(&why, Role::Error),

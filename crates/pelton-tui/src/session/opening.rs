@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use pelton::Options;
 use pelton_mcp::Server;
-use pelton_serve::{DebugLog, ServersNamed};
+use pelton_serve::{DebugLog, ServersNamed, SettingsHome};
 use uuid::Uuid;
 
-use super::{Outside, StatusCommand};
+use super::{Outside, Session, StatusCommand};
+use crate::clean;
 use crate::input::Submission;
-use crate::theme::Theme;
+use crate::theme::{Role, Theme};
 
 /// A session to be opened.
 #[non_exhaustive]
@@ -46,6 +47,10 @@ pub struct Opening {
     pub outside: Outside,
     /// The user's own line about the session.
     pub status: Option<StatusCommand>,
+    /// Letters are commands in the prompt, as in vi.
+    pub vim: bool,
+    /// Where settings are written.
+    pub home: Option<Arc<dyn SettingsHome>>,
     /// How long the model's questions wait for somebody who does nothing; for ever, if it is not said.
     pub question_time: Option<Duration>,
 }
@@ -69,6 +74,8 @@ impl Opening {
             log: None,
             outside: Outside::default(),
             status: None,
+            vim: false,
+            home: None,
             question_time: None,
         }
     }
@@ -87,6 +94,15 @@ pub enum Left {
     },
     /// Another one is wanted.
     For(Uuid),
+    /// A copy of it is wanted under another id.
+    Branch {
+        /// The session.
+        session: Uuid,
+        /// What the copy is called.
+        name: Option<String>,
+        /// What was being written meanwhile.
+        written: Submission,
+    },
     /// The same is wanted again without its end: from this prompt on.
     Before {
         /// The session.
@@ -96,4 +112,16 @@ pub enum Left {
         /// What it said, to be written again.
         said: Submission,
     },
+}
+
+impl Session<'_> {
+    /// Leaves, and says what runs in the background and ends with the session.
+    pub(super) fn leave(&mut self, left: Left) {
+        for task in self.handles.tasks.running() {
+            let words = clean::line(&task.description);
+            self.app
+                .say(&format!("ends with this session: {words} ({})", clean::line(&task.id)), Role::Warning);
+        }
+        self.left = Some(left);
+    }
 }

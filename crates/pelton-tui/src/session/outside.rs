@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use nix::sys::signal::{Signal, raise};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use pelton::tools::Report;
 use pelton::{Engine, Prompt};
 use serde_json::json;
@@ -37,6 +37,16 @@ pub struct Outside {
     pub model_answers: bool,
 }
 
+/// Stops the whole program until a shell goes on with it, whoever listens for that. Where nobody could go on, nothing happens.
+pub fn stop_here() {
+    let by_itself = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: what the signal does by itself runs no code of ours.
+    let Ok(before) = (unsafe { sigaction(Signal::SIGTSTP, &by_itself) }) else { return };
+    let _ = raise(Signal::SIGTSTP);
+    // SAFETY: this was in place before, and is as sound as it was.
+    let _ = unsafe { sigaction(Signal::SIGTSTP, &before) };
+}
+
 /// What is written in an editor.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Edits {
@@ -49,8 +59,7 @@ impl Session<'_> {
     /// Stops, until the shell goes on with it.
     pub(super) async fn suspend(&mut self) {
         self.terminal.give().await;
-        // Where nobody could go on with it, nothing happens.
-        let _ = raise(Signal::SIGTSTP);
+        stop_here();
         self.take_again();
     }
 

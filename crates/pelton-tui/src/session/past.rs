@@ -38,7 +38,7 @@ impl Session<'_> {
             let entry = engine.history().iter().find(|entry| entry.id == id);
             let images = entry.map(|entry| pictures(entry)).unwrap_or_default();
             let said = Submission { images, ..said(&words) };
-            self.left = Some(Left::Before { session: engine.session_id(), prompt: id, said });
+            self.leave(Left::Before { session: engine.session_id(), prompt: id, said });
         }
     }
 }

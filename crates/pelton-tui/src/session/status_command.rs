@@ -127,6 +127,7 @@ impl Session<'_> {
             "fast_mode": last.is_some_and(|last| last.fast_mode == FastMode::On),
             "thinking": {"enabled": self.handles.dials.thinks()},
             "permission_mode": status.mode.name(),
+            "vim": self.app.draft.vim_mode().map(|mode| json!({"mode": mode.name()})),
             "effort": self.handles.dials.effort().map(|effort| json!({"level": effort.as_str()})),
         })
     }

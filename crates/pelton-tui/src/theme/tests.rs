@@ -138,3 +138,20 @@ fn words_can_be_read_on_their_ground() {
         }
     }
 }
+
+#[test]
+fn another_wish_is_met_by_the_same_terminal() {
+    let wishes: Vec<Wanted> = Wanted::NAMES.iter().filter_map(|name| Wanted::named(name)).collect();
+    for (term, colorterm, no_color) in [
+        ("xterm", None, None),
+        ("xterm", Some("truecolor"), None),
+        ("xterm", Some("truecolor"), Some("1")),
+        ("dumb", None, None),
+    ] {
+        let around = Surroundings { term: Some(term), colorterm, no_color, colorfgbg: Some("0;15") };
+        for (one, other) in wishes.iter().flat_map(|one| wishes.iter().map(move |other| (*one, *other))) {
+            assert_eq!(Theme::new(around, one).wanting(other), Theme::new(around, other));
+        }
+    }
+    assert_eq!(Theme::BARE.wanting(Wanted::default()), Theme::BARE);
+}

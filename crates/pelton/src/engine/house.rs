@@ -96,7 +96,9 @@ impl House {
 
 /// What the model is told by a command that is always there.
 pub(super) fn text(called: &Called<'_>) -> Option<Expansion> {
-    let (.., text) = TEXTS.iter().find(|(name, ..)| *name == called.name)?;
+    // Some know it by this name.
+    let wanted = if called.name == "code-review" { "review" } else { called.name };
+    let (.., text) = TEXTS.iter().find(|(name, ..)| *name == wanted)?;
     let wishes = match called.arguments {
         "" => String::new(),
         arguments => format!("\n\nWhat the user adds: {arguments}"),

@@ -60,6 +60,8 @@ pub struct ScreenSettings {
     pub question_time: Option<Patience>,
     /// `dialogExpiry`: how long whoever drives the session has to answer a question.
     pub dialog_time: Option<Patience>,
+    /// `editorMode`: whether letters are commands in the prompt, as in vi.
+    pub vim: Option<bool>,
     /// `respondToBashCommands`: whether the model answers to what a command line of the user's own says.
     pub answers_shell: Option<bool>,
 }
@@ -117,6 +119,7 @@ impl ScreenSettings {
             question_time: self.question_time.or(lower.question_time),
             dialog_time: self.dialog_time.or(lower.dialog_time),
             answers_shell: self.answers_shell.or(lower.answers_shell),
+            vim: self.vim.or(lower.vim),
             ..of_command
         }
     }

@@ -66,6 +66,11 @@ impl Reader<'_> {
             dialog_time,
             answers_shell: self.field(all, "", "respondToBashCommands", "true or false", Value::as_bool),
             theme: self.text(all, "", "theme"),
+            vim: self.field(all, "", "editorMode", "\"normal\" or \"vim\"", |mode| match mode.as_str()? {
+                "vim" => Some(true),
+                "normal" | "emacs" => Some(false),
+                _ => None,
+            }),
             status_command: self.text(&said, "statusLine.", "command"),
             status_padding: self.field(&said, "statusLine.", "padding", "a whole number", Value::as_u64),
             status_refresh_s: self.field(

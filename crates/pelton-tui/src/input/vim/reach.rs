@@ -1,0 +1,295 @@
+//! Where motions lead, and what objects cover. Pure: a text, a caret, and an answer.
+
+use std::ops::Range;
+
+use super::keys::{Kind, Motion, Object, Step};
+use crate::input::buffer::Buffer;
+use crate::limits::YANKED_BYTES_MAX;
+
+/// Where a motion leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reach {
+    pub to: usize,
+}
+
+/// A part of the text that something is done to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Span {
+    Part(Range<usize>),
+    /// Whole lines, without the end of the last.
+    Lines(Range<usize>),
+}
+
+impl Span {
+    pub fn range(&self) -> Range<usize> {
+        match self {
+            Self::Part(range) | Self::Lines(range) => range.clone(),
+        }
+    }
+}
+
+/// Where a motion leads from the caret; `None` if it cannot be made.
+pub(super) fn reach(buffer: &Buffer, motion: Motion, count: Option<usize>) -> Option<Reach> {
+    let (text, caret) = (buffer.text(), buffer.caret());
+    let line = buffer.line(caret);
+    let times = count.unwrap_or(1);
+    let stepped = |step: &dyn Fn(usize) -> usize| (0..times).fold(caret, |at, _| step(at));
+    let to = match motion {
+        Motion::Left => stepped(&|at| if at > line.start { buffer.before(at) } else { at }),
+        Motion::Right => stepped(&|at| if at < line.end { buffer.after(at) } else { at }),
+        Motion::Up => (0..times).try_fold(caret, |at, _| buffer.line(at).start.checked_sub(1))?,
+        Motion::Down => (0..times).try_fold(caret, |at, _| {
+            let end = buffer.line(at).end;
+            (end < text.len()).then_some(end + 1)
+        })?,
+        Motion::Word { big } => stepped(&|at| next_word(text, at, big)),
+        Motion::ChangedWord { big } => {
+            // The word that the caret stands in counts as one, also on its last letter.
+            let from = (1..times).fold(caret, |at, _| next_word(text, at, big));
+            run_end(text, from, big)
+        }
+        Motion::WordEnd { big } => stepped(&|at| word_end(text, at, big)),
+        Motion::WordBack { big } => stepped(&|at| word_back(text, at, big)),
+        Motion::LineStart => line.start,
+        Motion::FirstLetter => first_letter(buffer, &line),
+        Motion::LineEnd => line_down(buffer, caret, times - 1).end,
+        Motion::Top => first_letter(buffer, &line_down(buffer, 0, times - 1)),
+        Motion::Bottom => {
+            let line = match count {
+                Some(number) => line_down(buffer, 0, number - 1),
+                None => buffer.line(text.len()),
+            };
+            first_letter(buffer, &line)
+        }
+        Motion::Seek(letter, step) => {
+            sought(&text[line.clone()], caret - line.start, letter, step, times)? + line.start
+        }
+        // Only whoever remembers knows what is meant: see the editor.
+        Motion::SeekAgain { .. } => return None,
+    };
+    Some(Reach { to })
+}
+
+/// What lies between the caret and where a motion leads.
+pub(super) fn span(buffer: &Buffer, motion: Motion, reach: Reach) -> Span {
+    let (text, caret) = (buffer.text(), buffer.caret());
+    let (start, mut end) = (caret.min(reach.to), caret.max(reach.to));
+    match motion {
+        Motion::Up | Motion::Down | Motion::Top | Motion::Bottom => {
+            return Span::Lines(buffer.line(start).start..buffer.line(end).end);
+        }
+        // These lead onto a character that is meant, too.
+        Motion::WordEnd { .. } => end = buffer.after(end),
+        Motion::Seek(_, step) if !step.back => end = buffer.after(end),
+        Motion::SeekAgain { .. } if reach.to > caret => end = buffer.after(end),
+        // The last word of a line ends with it.
+        Motion::Word { .. } => {
+            let passed = &text[start..end];
+            let words = passed.trim_end().len();
+            if let Some(line_end) = passed[words..].find('\n') {
+                end = start + words + line_end;
+            }
+        }
+        _ => {}
+    }
+    Span::Part(start..end)
+}
+
+/// So many lines from the one that the caret stands in.
+pub(super) fn lines(buffer: &Buffer, caret: usize, count: usize) -> Span {
+    Span::Lines(buffer.line(caret).start..line_down(buffer, caret, count - 1).end)
+}
+
+/// Lines with the end that goes with them: the one behind, or at the end of the text the one before.
+pub(super) fn with_line_end(buffer: &Buffer, lines: &Range<usize>) -> Range<usize> {
+    match lines.end < buffer.text().len() {
+        true => lines.start..lines.end + 1,
+        false => lines.start.saturating_sub(1)..lines.end,
+    }
+}
+
+/// The line so many below, or the last.
+fn line_down(buffer: &Buffer, at: usize, down: usize) -> Range<usize> {
+    let mut line = buffer.line(at);
+    for _ in 0..down {
+        if line.end == buffer.text().len() {
+            break;
+        }
+        line = buffer.line(line.end + 1);
+    }
+    line
+}
+
+/// Where the first letter of a line stands.
+pub(super) fn first_letter(buffer: &Buffer, line: &Range<usize>) -> usize {
+    let words = &buffer.text()[line.clone()];
+    line.start + (words.len() - words.trim_start_matches([' ', '\t']).len())
+}
+
+/// Whether the caret stands on blank space.
+pub(super) fn is_blank(buffer: &Buffer) -> bool {
+    buffer.text()[buffer.caret()..].chars().next().is_none_or(char::is_whitespace)
+}
+
+/// A text so many times, as long as that is not beyond reason.
+pub(super) fn repeated(text: &str, times: usize) -> String {
+    text.repeat(times.min(YANKED_BYTES_MAX / text.len().max(1)).max(1))
+}
+
+/// A letter in its other case.
+pub(super) fn other_case(letter: char) -> Vec<char> {
+    match letter.is_lowercase() {
+        true => letter.to_uppercase().collect(),
+        false => letter.to_lowercase().collect(),
+    }
+}
+
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Class {
+    Blank,
+    Word,
+    Sign,
+}
+
+fn class(letter: char, big: bool) -> Class {
+    match letter {
+        letter if letter.is_whitespace() => Class::Blank,
+        letter if big || letter.is_alphanumeric() || letter == '_' => Class::Word,
+        _ => Class::Sign,
+    }
+}
+
+/// The end of the run of letters of one kind that begins here.
+fn run_end(text: &str, at: usize, big: bool) -> usize {
+    let Some(kind) = text[at..].chars().next().map(|letter| class(letter, big)) else { return at };
+    text[at..].find(|letter| class(letter, big) != kind).map_or(text.len(), |length| at + length)
+}
+
+fn next_word(text: &str, at: usize, big: bool) -> usize {
+    let begins_blank = text[at..].starts_with(char::is_whitespace);
+    let from = if begins_blank { at } else { run_end(text, at, big) };
+    text[from..].find(|letter: char| !letter.is_whitespace()).map_or(text.len(), |length| from + length)
+}
+
+fn word_end(text: &str, at: usize, big: bool) -> usize {
+    let Some(here) = text[at..].chars().next() else { return at };
+    let from = at + here.len_utf8();
+    let Some(blank) = text[from..].find(|letter: char| !letter.is_whitespace()) else { return at };
+    let end = run_end(text, from + blank, big);
+    text[..end].char_indices().next_back().map_or(at, |(last, _)| last)
+}
+
+fn word_back(text: &str, at: usize, big: bool) -> usize {
+    let before = text[..at].trim_end();
+    let Some(kind) = before.chars().next_back().map(|letter| class(letter, big)) else { return 0 };
+    before.trim_end_matches(|letter| class(letter, big) == kind).len()
+}
+
+/// Where a letter stands on a line, the so manieth from the caret.
+fn sought(line: &str, caret: usize, letter: char, step: Step, times: usize) -> Option<usize> {
+    // Beside one that stands right there is where the caret is already.
+    let skips = step.short && step.again;
+    if step.back {
+        let near = skips && line[..caret].ends_with(letter);
+        let before = if near { caret - letter.len_utf8() } else { caret };
+        let at = line[..before].rmatch_indices(letter).nth(times - 1)?.0;
+        return Some(if step.short { at + letter.len_utf8() } else { at });
+    }
+    let here = line[caret..].chars().next()?.len_utf8();
+    let near = skips && line[caret + here..].starts_with(letter);
+    let from = caret + here + if near { letter.len_utf8() } else { 0 };
+    let at = from + line[from..].match_indices(letter).nth(times - 1)?.0;
+    match step.short {
+        true => line[..at].char_indices().next_back().map(|(before, _)| before),
+        false => Some(at),
+    }
+}
+
+/// What an object covers, if the caret is in one.
+pub(super) fn object(buffer: &Buffer, object: Object) -> Option<Range<usize>> {
+    let (text, caret) = (buffer.text(), buffer.caret());
+    match object.kind {
+        Kind::Word { big } => {
+            let line = buffer.line(caret);
+            word_around(&text[line.clone()], caret - line.start, big, object.around)
+                .map(|word| word.start + line.start..word.end + line.start)
+        }
+        Kind::Quoted(quote) => {
+            let line = buffer.line(caret);
+            let (start, end) = quoted(&text[line.clone()], caret - line.start, quote)?;
+            let (start, end) = (start + line.start, end + line.start);
+            Some(if object.around { start..end + quote.len_utf8() } else { start + quote.len_utf8()..end })
+        }
+        Kind::Between(open, close) => {
+            let (start, end) = between(text, caret, open, close)?;
+            Some(if object.around { start..end + close.len_utf8() } else { start + open.len_utf8()..end })
+        }
+    }
+}
+
+fn word_around(line: &str, caret: usize, big: bool, around: bool) -> Option<Range<usize>> {
+    let kind = class(line[caret..].chars().next()?, big);
+    let start = line[..caret].trim_end_matches(|letter| class(letter, big) == kind).len();
+    let end = run_end(line, caret, big);
+    if !around {
+        return Some(start..end);
+    }
+    if kind == Class::Blank {
+        return Some(start..run_end(line, end, big));
+    }
+    // The space behind it goes along, or else the space before.
+    let behind = line[end..].len() - line[end..].trim_start().len();
+    match behind {
+        0 => Some(line[..start].trim_end().len()..end),
+        blank => Some(start..end + blank),
+    }
+}
+
+/// The quotes around the caret on a line, or the first pair behind it.
+fn quoted(line: &str, caret: usize, quote: char) -> Option<(usize, usize)> {
+    let escaped = |at: usize| line[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;
+    let mut quotes = line.match_indices(quote).map(|(at, _)| at).filter(|at| !escaped(*at));
+    while let (Some(start), Some(end)) = (quotes.next(), quotes.next()) {
+        if caret <= end {
+            return Some((start, end));
+        }
+    }
+    None
+}
+
+/// The nearest pair of brackets around the caret.
+fn between(text: &str, caret: usize, open: char, close: char) -> Option<(usize, usize)> {
+    let mut depth = 0_usize;
+    let start = if text[caret..].starts_with(open) {
+        caret
+    } else {
+        let mut before = text[..caret].char_indices().rev();
+        before.find_map(|(at, letter)| match letter {
+            letter if letter == close => {
+                depth += 1;
+                None
+            }
+            letter if letter == open && depth == 0 => Some(at),
+            letter if letter == open => {
+                depth -= 1;
+                None
+            }
+            _ => None,
+        })?
+    };
+    let mut depth = 0_usize;
+    let mut behind = text[start + open.len_utf8()..].char_indices();
+    let end = behind.find_map(|(at, letter)| match letter {
+        letter if letter == open => {
+            depth += 1;
+            None
+        }
+        letter if letter == close && depth == 0 => Some(at),
+        letter if letter == close => {
+            depth -= 1;
+            None
+        }
+        _ => None,
+    })?;
+    Some((start, start + open.len_utf8() + end))
+}

@@ -1,0 +1,266 @@
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use proptest::prelude::*;
+
+use super::*;
+use crate::input::{History, Submission};
+
+/// Letters, and `␛` for Esc, `⏎` for Enter, `⌫` for Backspace.
+fn press(editor: &mut Editor, keys: &str) -> Vec<Submission> {
+    let mut sent = Vec::new();
+    for key in keys.chars() {
+        let code = match key {
+            '␛' => {
+                editor.vim_escape();
+                continue;
+            }
+            '⏎' => KeyCode::Enter,
+            '⌫' => KeyCode::Backspace,
+            letter => KeyCode::Char(letter),
+        };
+        if let Some(Outcome::Submit(submission)) = editor.press(&KeyEvent::new(code, KeyModifiers::NONE)) {
+            sent.push(submission);
+        }
+    }
+    sent
+}
+
+/// A prompt with the caret where the bar is, letters being commands.
+fn editor(text: &str) -> Editor {
+    let (before, behind) = text.split_once('|').unwrap();
+    let mut editor = Editor::new(History::default());
+    editor.use_vim(true);
+    editor.set(&format!("{before}{behind}"));
+    editor.vim_escape();
+    editor.buffer.go(before.len());
+    editor
+}
+
+fn told(editor: &Editor) -> String {
+    let (before, behind) = editor.buffer.text().split_at(editor.buffer.caret());
+    format!("{before}|{behind}")
+}
+
+#[track_caller]
+fn check(before: &str, keys: &str, after: &str) {
+    let mut editor = editor(before);
+    press(&mut editor, keys);
+    assert_eq!(told(&editor), after, "{keys:?} in {before:?}");
+}
+
+#[test]
+fn motions_lead_where_they_lead_in_vi() {
+    for (before, keys, after) in [
+        ("ab|c", "h", "a|bc"),
+        ("|abc", "h", "|abc"),
+        ("|abc", "9l", "ab|c"),
+        ("ab|c", "⌫", "a|bc"),
+        ("|one two", "w", "one |two"),
+        ("|one.two", "w", "one|.two"),
+        ("|one.two x", "W", "one.two |x"),
+        ("|one\n\n  two", "w", "one\n\n  |two"),
+        ("|one two three", "2w", "one two |three"),
+        ("|one two", "e", "on|e two"),
+        ("on|e two", "e", "one tw|o"),
+        ("one tw|o", "b", "one |two"),
+        ("one.tw|o", "B", "|one.two"),
+        ("  one t|wo", "0", "|  one two"),
+        ("  one t|wo", "^", "  |one two"),
+        ("|one two", "$", "one tw|o"),
+        ("one\ntwo\nth|ree", "gg", "|one\ntwo\nthree"),
+        ("o|ne\ntwo\nthree", "G", "one\ntwo\n|three"),
+        ("o|ne\ntwo\nthree", "2G", "one\n|two\nthree"),
+        ("o|ne\ntwo", "j", "one\nt|wo"),
+        ("on|e\nt", "j", "one\n|t"),
+        ("one\nt|wo", "k", "o|ne\ntwo"),
+        ("|a(b)c(d)", "f(", "a|(b)c(d)"),
+        ("|a(b)c(d)", "2f(", "a(b)c|(d)"),
+        ("|a(b)c(d)", "f(;", "a(b)c|(d)"),
+        ("|a(b)c(d)", "2f(,", "a|(b)c(d)"),
+        ("|abcb", "tb;", "ab|cb"),
+        ("a,b,|c", "F,", "a,b|,c"),
+        ("a,b,|c", "T,", "a,b,|c"),
+        ("a,b,|c", "T,;", "a,|b,c"),
+        ("|abc", "fz", "|abc"),
+        ("|日本語 テスト", "wl", "日本語 テ|スト"),
+        ("|👩‍👩‍👧x", "l", "👩‍👩‍👧|x"),
+    ] {
+        check(before, keys, after);
+    }
+}
+
+#[test]
+fn operations_take_what_they_take_in_vi() {
+    for (before, keys, after) in [
+        ("a|bc", "x", "a|c"),
+        ("ab|c", "x", "a|b"),
+        ("|abcd", "3x", "|d"),
+        ("ab|c", "X", "a|c"),
+        ("|one two", "dw", "|two"),
+        ("one |two", "dw", "one| "),
+        ("|one\ntwo", "dw", "|\ntwo"),
+        ("|one two three", "d2w", "|three"),
+        ("|one two three four", "2dw", "|three four"),
+        ("|one two", "de", "| two"),
+        ("one t|wo", "db", "one |wo"),
+        ("one t|wo", "d0", "|wo"),
+        ("o|ne two", "d$", "|o"),
+        ("o|ne two", "D", "|o"),
+        ("|a, b, c", "dt,", "|, b, c"),
+        ("|a, b, c", "d2f,", "| c"),
+        ("one\nt|wo\nthree", "dd", "one\n|three"),
+        ("one\nt|wo", "dd", "|one"),
+        ("|one", "dd", "|"),
+        ("o|ne\ntwo\nthree", "2dd", "|three"),
+        ("o|ne\ntwo\nthree", "dj", "|three"),
+        ("one\ntw|o\nthree", "dk", "|three"),
+        ("one\nt|wo\nthree", "dG", "|one"),
+        ("|one", "dj", "|one"),
+        ("say \"he|llo\" now", "di\"", "say \"|\" now"),
+        ("say \"he|llo\" now", "da\"", "say | now"),
+        ("|say \"hello\"", "di\"", "say \"|\""),
+        ("f(a, (b|), c)", "di(", "f(a, (|), c)"),
+        ("f(a, (b), |c)", "di(", "f(|)"),
+        ("f(a, (b), |c)", "da)", "|f"),
+        ("{\n  |x\n}", "di{", "{|}"),
+        ("one t|wo three", "diw", "one | three"),
+        ("one t|wo three", "daw", "one |three"),
+        ("one tw|o", "daw", "on|e"),
+        ("|(a", "di[", "|(a"),
+        ("|one", "ryl", "y|ne"),
+        ("|one", "3rx", "xx|x"),
+        ("|one", "4rx", "|one"),
+        ("|oNe", "3~", "On|E"),
+        ("|one\n  two", "J", "one| two"),
+        ("|one\ntwo\nthree", "3J", "one two| three"),
+        ("o|ne\ntwo", ">>", "  |one\ntwo"),
+        ("|one\n   two", ">j", "  |one\n     two"),
+        ("  o|ne", "<<", "|one"),
+    ] {
+        check(before, keys, after);
+    }
+}
+
+#[test]
+fn what_is_taken_can_be_put() {
+    for (before, keys, after) in [
+        ("|one two", "dwp", "tone| wo"),
+        ("|ab", "xp", "b|a"),
+        ("o|ne\ntwo", "ddp", "two\n|one"),
+        ("one\nt|wo", "yyP", "one\n|two\ntwo"),
+        ("one\nt|wo", "Yp", "one\ntwo\n|two"),
+        ("|one two", "yw$p", "one twoone| "),
+        ("|one", "yw3P", "oneoneon|eone"),
+        ("|one", "p", "|one"),
+    ] {
+        check(before, keys, after);
+    }
+}
+
+#[test]
+fn what_is_written_begins_where_it_begins_in_vi() {
+    for (before, keys, after) in [
+        ("o|ne", "iX␛", "o|Xne"),
+        ("o|ne", "aX␛", "on|Xe"),
+        ("on|e", "aX␛", "one|X"),
+        ("  o|ne", "IX␛", "  |Xone"),
+        ("o|ne", "AX␛", "one|X"),
+        ("o|ne\ntwo", "oX␛", "one\n|X\ntwo"),
+        ("one\nt|wo", "OX␛", "one\n|X\ntwo"),
+        ("|one two", "cwX␛", "|X two"),
+        ("on|e two", "cwX␛", "on|X two"),
+        ("|one two", "c2wX␛", "|X"),
+        ("o|ne\ntwo", "ccX␛", "|X\ntwo"),
+        ("o|ne\ntwo", "SX␛", "|X\ntwo"),
+        ("o|ne two", "CX␛", "o|X"),
+        ("|one", "sX␛", "|Xne"),
+        ("f(a|, b)", "ci(X␛", "f(|X)"),
+    ] {
+        check(before, keys, after);
+    }
+}
+
+#[test]
+fn changes_are_undone_whole_and_done_again() {
+    for (before, keys, after) in [
+        ("|one two three", "cwa few words␛u", "|one two three"),
+        ("|one two", "xxu", "|ne two"),
+        ("|one two", "xxuu", "|one two"),
+        ("|one\ntwo\nthree", "3Ju", "|one\ntwo\nthree"),
+        ("|a b c", "cwX␛w.w.", "X X |X"),
+        ("|one two three four", "dw.", "|three four"),
+        ("|abcdef", "2x.", "|ef"),
+        ("|a", "AX␛..", "aXX|X"),
+        ("|one\ntwo", "dd.", "|"),
+        // What only looks is not done again, and what was not finished is left.
+        ("|one two", "xw.", "ne |wo"),
+        ("|one two", "d␛w", "one |two"),
+        ("|one two", ".", "|one two"),
+    ] {
+        check(before, keys, after);
+    }
+}
+
+#[test]
+fn alt_is_esc_and_a_letter() {
+    let alt = |letter| KeyEvent::new(KeyCode::Char(letter), KeyModifiers::ALT);
+    let mut editor = Editor::new(History::default());
+    editor.use_vim(true);
+    press(&mut editor, "one two");
+    editor.press(&alt('b'));
+    assert_eq!((editor.vim_mode(), told(&editor)), (Some(VimMode::Normal), "one |two".to_owned()));
+    press(&mut editor, "d");
+    editor.press(&alt('h'));
+    assert_eq!(told(&editor), "one| two", "what was begun is left");
+    // Where letters are no commands, Alt is what it always is.
+    editor.use_vim(false);
+    editor.press(&alt('f'));
+    assert_eq!(told(&editor), "one two|");
+}
+
+#[test]
+fn a_prompt_begins_by_being_written() {
+    let mut editor = Editor::new(History::default());
+    editor.use_vim(true);
+    assert!(!editor.vim_escape(), "there is nothing to command");
+    press(&mut editor, "dd one");
+    assert_eq!(told(&editor), "dd one|");
+    assert!(editor.vim_escape());
+    assert_eq!((editor.vim_mode(), told(&editor)), (Some(VimMode::Normal), "dd on|e".to_owned()));
+    assert!(!editor.vim_escape(), "the next Esc is somebody else's");
+    press(&mut editor, "2");
+    assert!(editor.vim_escape(), "but what was begun is left first");
+    let sent = press(&mut editor, "0dw⏎");
+    assert_eq!(sent[0].text, "one");
+    assert_eq!(editor.vim_mode(), Some(VimMode::Insert));
+    press(&mut editor, "two␛k");
+    assert_eq!(told(&editor), "tw|o", "nothing before begins so");
+    press(&mut editor, "ddk");
+    assert_eq!(told(&editor), "on|e", "above the first line are prompts of before");
+    press(&mut editor, "/o");
+    assert_eq!(editor.search().map(|search| search.words.as_str()), Some("o"));
+    editor.use_vim(false);
+    press(&mut editor, "⏎x");
+    assert!(editor.vim_mode().is_none());
+}
+
+proptest! {
+    #[test]
+    fn no_keys_break_anything(
+        text in "[ab .,\\n(){}\"é日👩‍👧]{0,24}",
+        keys in "[hjklwebWEB0^$GgfFtT;,dcyxXsSDCYiaIAoOpPr~Ju.23<>\"(){}␛⌫ab é日]{0,40}",
+    ) {
+        let mut editor = editor("|");
+        editor.set(&text);
+        editor.vim_escape();
+        press(&mut editor, &keys);
+        let (text, caret) = (editor.buffer.text(), editor.buffer.caret());
+        prop_assert!(text.is_char_boundary(caret));
+        editor.vim_escape();
+        editor.vim_escape();
+        editor.rest();
+        let line = editor.buffer.line(editor.buffer.caret());
+        prop_assert!(editor.is_empty() || editor.buffer.caret() < line.end || line.is_empty());
+        while editor.act(Command::Undo) != Outcome::Nothing {}
+        prop_assert!(editor.is_empty() || editor.buffer.text() == parts::plain_line_ends(&editor.whole()));
+    }
+}

@@ -1,0 +1,145 @@
+//! How everything looks and is typed: commands that change a setting, here and in its file.
+
+use pelton::hooks::Source;
+use pelton::permission::Destination;
+use pelton::settings::{Around, Origin, Weight, Written, lint};
+use serde_json::{Value, json};
+
+use super::Session;
+use crate::clean;
+use crate::commands::Own;
+use crate::theme::{Role, Wanted};
+
+/// What files of settings call it.
+const THEME: &str = "theme";
+const EDITOR_MODE: &str = "editorMode";
+const OUTPUT_STYLE: &str = "outputStyle";
+
+impl Session<'_> {
+    /// Shows everything in other colours from now on, also in other sessions.
+    pub(super) fn theme(&mut self, name: &str) {
+        if name.is_empty() {
+            let names = Wanted::NAMES.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+            return self.app.ask_argument(Own::Theme, "Which colours?", names);
+        }
+        if Wanted::named(name).is_none() {
+            let names = Wanted::NAMES.join(", ");
+            return self.app.say(&format!("there is no theme '{name}' (one of {names})"), Role::Error);
+        }
+        self.set(Destination::UserSettings, THEME, &json!(name), "from now on");
+    }
+
+    /// Switches the other way to edit on or off, also in other sessions.
+    pub(super) fn vim_mode(&mut self) {
+        let mode = if self.app.draft.vim_mode().is_some() { "normal" } else { "vim" };
+        let when = match mode {
+            "vim" => "from now on: Esc makes letters commands, i writes again",
+            _ => "from now on",
+        };
+        self.set(Destination::UserSettings, EDITOR_MODE, &json!(mode), when);
+    }
+
+    /// How the model answers in this project. What it is told stands in front of the whole conversation, so this is for the next one.
+    pub(super) fn output_style(&mut self, name: &str) {
+        let styles = self.home.as_ref().map(|home| home.styles()).unwrap_or_default();
+        if name.is_empty() {
+            let now = self.init.as_ref().map_or("default", |init| init.output_style.as_str());
+            let beside = |style: &String| if style == now { "now".to_owned() } else { String::new() };
+            let styles = styles.into_iter().map(|style| (style.clone(), beside(&style))).collect();
+            return self.app.ask_argument(Own::OutputStyle, "Which way to answer?", styles);
+        }
+        let Some(style) = styles.iter().find(|style| style.eq_ignore_ascii_case(name)) else {
+            let names = styles.join(", ");
+            return self.app.say(&format!("there is no style '{name}' (one of {names})"), Role::Error);
+        };
+        self.set(
+            Destination::LocalSettings,
+            OUTPUT_STYLE,
+            &json!(style),
+            "in sessions that begin here from now on",
+        );
+    }
+
+    /// What settings come to, or one of them changed: `key=value`, with dots where one is inside another.
+    pub(super) fn config(&mut self, arguments: &str) {
+        if arguments.is_empty() {
+            return self.ask_program(["config", "show", "--effective"].map(str::to_owned).to_vec());
+        }
+        let Some((key, value)) = arguments.split_once('=').filter(|(key, _)| !key.trim().is_empty()) else {
+            return self.app.say("/config KEY=VALUE changes one of your own settings", Role::Error);
+        };
+        let (key, value) = (key.trim(), value.trim());
+        // What is no JSON is a text.
+        let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+        let when = match key {
+            THEME | EDITOR_MODE => "from now on",
+            _ => "in your settings; what is read at the beginning of a session counts in the next one",
+        };
+        self.set(Destination::UserSettings, key, &value, when);
+    }
+
+    /// Writes a setting and says so, unless it means nothing there; what can be changed at once is.
+    fn set(&mut self, to: Destination, key: &str, value: &Value, when: &str) {
+        let Some(home) = self.home.clone() else {
+            return self.app.say("there are no settings files in this session", Role::Error);
+        };
+        let wrong = wrong_with(key, value);
+        if !wrong.is_empty() {
+            return wrong.iter().for_each(|why| self.app.say(why, Role::Error));
+        }
+        if let Err(why) = home.write(to, key, value) {
+            return self.app.say(&format!("{key} was not changed: {why}"), Role::Error);
+        }
+        match (key, value.as_str()) {
+            (THEME, Some(name)) => {
+                if let Some(wanted) = Wanted::named(name) {
+                    self.app.dress(self.app.theme().wanting(wanted));
+                }
+            }
+            (EDITOR_MODE, Some(mode)) => self.app.draft.use_vim(mode == "vim"),
+            _ => {}
+        }
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        self.app.say(&format!("{} is {} {when}", clean::line(key), clean::line(&value)), Role::Faint);
+    }
+}
+
+/// Why a setting would not do what it seems to say.
+fn wrong_with(key: &str, value: &Value) -> Vec<String> {
+    let file = key.rsplit('.').fold(value.clone(), |inner, key| json!({key: inner}));
+    if key == THEME && value.as_str().and_then(Wanted::named).is_none() {
+        return vec![format!("there is no such theme (one of {})", Wanted::NAMES.join(", "))];
+    }
+    let origin = Origin { source: &Source::User, file: "/config", anchor: None };
+    let text = file.to_string();
+    let findings = lint(&[Written { origin, text: &text }], &Around::nothing("/", &|_| None));
+    findings.into_iter().filter(|found| found.weight > Weight::Note).map(|found| found.text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_mean_nothing_are_not_written() {
+        for (key, value) in [
+            ("theme", json!("dark")),
+            ("editorMode", json!("vim")),
+            ("permissions.defaultMode", json!("plan")),
+            ("model", json!("opus")),
+            ("env.LANG", json!("C")),
+        ] {
+            assert_eq!(wrong_with(key, &value), Vec::<String>::new(), "{key}");
+        }
+        for (key, value) in [
+            ("theme", json!("pink")),
+            ("theme", json!(3)),
+            ("editorMode", json!("ed")),
+            ("modle", json!("opus")),
+            ("permissions.defaultMode", json!("sometimes")),
+            ("permissions", json!("none")),
+        ] {
+            assert_ne!(wrong_with(key, &value), Vec::<String>::new(), "{key}");
+        }
+    }
+}
