@@ -197,7 +197,7 @@ fn how(bench: &Bench, args: &Args) -> Vec<(String, String)> {
             "a client that sends as many bytes, reads the stream, reads the file or runs the command, and sends again: no agent is in it".to_owned(),
         ),
         ("records".to_owned(), "transcripts on, written before anything is told, synced as by default".to_owned()),
-        ("git".to_owned(), "its processes are part of the CPU of whoever starts them, and shown apart; Pelton reads the state of a repository itself".to_owned()),
+        ("git".to_owned(), "its processes are part of the CPU of whoever starts them, and shown apart; Pelton reads the state of a repository itself: that is the CPU of a run less that of one told not to".to_owned()),
         ("rounds".to_owned(), format!("{} short runs, {} long ones, the programs in turn", bench.rounds, bench.long_rounds)),
     ];
     if args.quick {

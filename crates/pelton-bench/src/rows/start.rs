@@ -13,7 +13,7 @@ use pelton_bench::long_transcript::write_transcript;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Bench, millis, spread};
+use super::{Bench, median, millis, spread};
 use crate::measure;
 use crate::model::{Script, answer};
 use crate::places::Place;
@@ -67,11 +67,39 @@ pub(crate) fn one(bench: &Bench, place: &Place, name: &str) -> io::Result<Vec<Ro
     ])
 }
 
-/// What git takes of that: those who ask it find one first on their path that writes down what it took.
+/// What of that goes into the state of the repository: what git's processes take, or, where none is started, what the program's own
+/// look does.
 pub(crate) fn git(bench: &Bench, place: &Place, name: &str) -> io::Result<Row> {
-    let mut row = Row::new(format!("git's own processes in it, {name}"), "ms", None);
+    let row = Row::new(format!("git's part of it: its processes, or Pelton's own look, {name}"), "ms", None);
+    bench.agents().try_fold(row, |row, program| {
+        let took = match program {
+            Program::Pelton(_) => own_look(bench, program, place)?,
+            _ => processes_of_git(bench, program, place)?,
+        };
+        Ok(row.with(program.name(), &[took]))
+    })
+}
+
+/// CPU of a run less that of one which is told not to look.
+fn own_look(bench: &Bench, program: &Program, place: &Place) -> io::Result<f64> {
+    let (mut looking, mut not_looking) = (Vec::new(), Vec::new());
+    for _ in 0..bench.rounds {
+        for (times, settings) in [(&mut looking, "{}"), (&mut not_looking, NO_GIT)] {
+            bench.model.play(one_answer());
+            let mut command = program.task(place, &bench.model.address(), Shown::Answer);
+            let ran = bench.checked(program, measure::run(command.args(["--settings", settings]))?)?;
+            times.push(millis(ran.cpu));
+        }
+    }
+    Ok((median(&looking) - median(&not_looking)).max(0.0))
+}
+
+const NO_GIT: &str = r#"{"includeGitInstructions": false}"#;
+
+/// Those who ask git find one first on their path that writes down what it took.
+fn processes_of_git(bench: &Bench, program: &Program, place: &Place) -> io::Result<f64> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let Some(real) = on_path("git") else { return Ok(row) };
+    let Some(real) = on_path("git") else { return Ok(0.0) };
     let dir = tempfile::tempdir()?;
     let (stand_in, log) = (dir.path().join("git"), dir.path().join("log"));
     let (real, written) = (real.display(), log.display());
@@ -82,18 +110,12 @@ pub(crate) fn git(bench: &Bench, place: &Place, name: &str) -> io::Result<Row> {
     fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755))?;
     let folders = std::iter::once(dir.path().to_owned()).chain(std::env::split_paths(&path));
     let path = std::env::join_paths(folders).map_err(io::Error::other)?;
-    for program in bench.agents() {
-        bench.model.play(one_answer());
-        let mut command = program.task(place, &bench.model.address(), Shown::Answer);
-        bench.checked(program, measure::run(command.env("PATH", &path))?)?;
-        let took = fs::read_to_string(&log).unwrap_or_default();
-        row.add(program.name(), &[took.lines().map(millis_of_times).sum()]);
-        fs::remove_file(&log).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error),
-        })?;
-    }
-    Ok(row)
+    bench.model.play(one_answer());
+    let mut command = program.task(place, &bench.model.address(), Shown::Answer);
+    bench.checked(program, measure::run(command.env("PATH", &path))?)?;
+    // Nobody who did not start it wrote anything.
+    let took = fs::read_to_string(&log).unwrap_or_default();
+    Ok(took.lines().map(millis_of_times).sum())
 }
 
 /// Milliseconds in a line such as `0m0.004s 0m0.011s`.
