@@ -289,7 +289,8 @@ fn resolved(
     options.model_is_named = models::is_named(args, &settings);
     options.fallback_models = models::fallbacks(args, env, &settings);
     options.endpoint.model_ids.clone_from(&settings.models.ids);
-    (options.cache, options.agents_cache) = models::cache(env, &settings, &options.model);
+    (options.cache, options.agents_cache) = models::cache(env, &settings);
+    options.uncached_models = models::uncached(env);
     options.agent_model = env.get("CLAUDE_CODE_SUBAGENT_MODEL").map(str::to_owned);
     options.small_model = models::small(env);
     options.tool_use_summaries =
@@ -385,7 +386,7 @@ fn resolved(
         ));
     }
     options.resume = resumed(args, env, &options)?;
-    models::go_on(&mut options, env);
+    models::go_on(&mut options, args, env);
     if let (Some(id), Some(sessions), None) = (args.session_id, &options.sessions, &options.resume)
         && find_session(&sessions.config_dir, cwd, id).is_some()
     {

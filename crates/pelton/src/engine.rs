@@ -74,7 +74,7 @@ use crate::turn::side::SideSender;
 use arriving::{Arriving, Statement};
 pub use beside::{NotColored, SESSION_COLORS, Tasks, Title};
 use children::{Children, Judges, Roster};
-use input::{Begun, Choices, Order, Taken};
+use input::{Answered, Begun, Choices, Order, Taken};
 pub use joining::{Joins, NotJoined, RootJoins};
 use kin::Kin;
 use late::{Settled, call_in};
@@ -336,7 +336,7 @@ impl Engine {
             Ask::new(options.model.clone(), max_tokens, Arc::new(Prefix::default()), Vec::new());
         (question.thinking, question.display) = (options.thinking, options.thinking_display);
         (question.effort, question.effort_max, question.cache) =
-            (options.effort, options.effort_max, options.cache);
+            (options.effort, options.effort_max, options.cache_for(&options.model));
         question.speed = if options.fast_mode { Speed::Fast } else { Speed::Standard };
         question.task_budget = options.task_budget.map(|total| TaskBudget { total, remaining: None });
         let session = Session::new(&options);
@@ -619,7 +619,19 @@ impl Engine {
                     Some(order) => {
                         let followed =
                             self.follow_in_agent(order, choices, &events, &cancel, &mut tally).await;
-                        followed.unwrap_or_else(|error| Ending::unrecorded(&mut last, error))
+                        match followed {
+                            // A report has no form: who wants one gets it from the model, which has read the report.
+                            Ok(Ending::Local(Answered { is_error: false, .. }))
+                                if self.structured.is_some() =>
+                            {
+                                let choices = Choices::default();
+                                let turns =
+                                    self.turns(&events, &cancel, started_at, choices, &mut tally, &mut last);
+                                Ending::Loop(turns.await)
+                            }
+                            Ok(ending) => ending,
+                            Err(error) => Ending::unrecorded(&mut last, error),
+                        }
                     }
                 }
             }
@@ -672,6 +684,7 @@ impl Engine {
             question.max_tokens = self.options.max_tokens(&model);
             question.model = model;
         }
+        question.cache = self.options.cache_for(&question.model);
         question
     }
 

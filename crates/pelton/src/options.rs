@@ -84,6 +84,8 @@ pub struct Options {
     pub cache: CacheLife,
     /// The same of what sub-agents send.
     pub agents_cache: CacheLife,
+    /// Nothing is kept for models whose id has one of these in it, in small letters.
+    pub uncached_models: Vec<String>,
     /// Which models may be asked at all, whoever names them. The session starts with [`model`](Self::model) all the same.
     pub model_choice: ModelChoice,
     /// B1: the most the session may spend, in US dollars, sub-agents and side calls included.
@@ -436,6 +438,15 @@ impl Options {
         true
     }
 
+    /// How long the server keeps what this model is sent.
+    pub(crate) fn cache_for(&self, model: &str) -> CacheLife {
+        let model = model.to_ascii_lowercase();
+        match self.uncached_models.iter().any(|part| model.contains(part.as_str())) {
+            true => CacheLife::Nothing,
+            false => self.cache,
+        }
+    }
+
     /// The ways to answer that may be chosen, Pelton's own first.
     pub fn style_names(&self) -> Vec<&str> {
         std::iter::once(OutputStyle::DEFAULT)
@@ -491,6 +502,7 @@ impl Options {
             fallback_models: Vec::new(),
             cache: CacheLife::default(),
             agents_cache: CacheLife::default(),
+            uncached_models: Vec::new(),
             model_choice: ModelChoice::default(),
             max_budget_usd: None,
             strict_budget: false,

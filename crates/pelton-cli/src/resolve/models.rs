@@ -29,12 +29,19 @@ pub(super) fn is_named(args: &RunArgs, settings: &Settings) -> bool {
 
 /// A session that goes on is answered by the model that answered it so far, unless one was named for this run. One that took
 /// another's place for a while does not stay.
-pub(super) fn go_on(options: &mut Options, env: &Env) {
-    let is_named =
-        options.model_is_named || env.get("ANTHROPIC_MODEL").is_some() || options.planner.is_some();
+pub(super) fn go_on(options: &mut Options, args: &RunArgs, env: &Env) {
+    // `default` names the usual one, too.
+    let is_named = options.model_is_named
+        || args.model.as_deref().is_some_and(|model| !model.is_empty())
+        || env.get("ANTHROPIC_MODEL").is_some()
+        || options.planner.is_some();
     let last = options.resume.as_ref().and_then(|resumed| resumed.conversation.model()).map(str::to_owned);
     let Some(last) = last.filter(|_| !is_named) else { return };
     let stood_in = options.fallback_models.contains(&last);
+    // Servers do not say how long a window was asked for.
+    if options.model.strip_suffix("[1m]") == Some(last.as_str()) {
+        return;
+    }
     if !stood_in && catalogue::caps(&last).is_some() && options.model_choice.allows(&last) {
         options.model = last;
     }
@@ -125,13 +132,16 @@ pub(super) fn fallbacks(args: &RunArgs, env: &Env, settings: &Settings) -> Vec<S
     fallbacks
 }
 
+/// Parts of the ids of models for which nothing is kept, whichever of them is asked.
+pub(super) fn uncached(env: &Env) -> Vec<String> {
+    let is_off =
+        |family: &&str| env.is_on(&format!("DISABLE_PROMPT_CACHING_{}", family.to_ascii_uppercase()));
+    ["opus", "sonnet", "haiku", "fable"].into_iter().filter(is_off).map(str::to_owned).collect()
+}
+
 /// How long the server keeps what it was sent: by the conversation, and by sub-agents. Whoever runs it has the last word.
-pub(super) fn cache(env: &Env, settings: &Settings, model: &str) -> (CacheLife, CacheLife) {
-    let family = ["OPUS", "SONNET", "HAIKU", "FABLE"]
-        .into_iter()
-        .find(|family| model.to_ascii_uppercase().contains(family))
-        .map(|family| format!("DISABLE_PROMPT_CACHING_{family}"));
-    if env.is_on("DISABLE_PROMPT_CACHING") || family.is_some_and(|family| env.is_on(&family)) {
+pub(super) fn cache(env: &Env, settings: &Settings) -> (CacheLife, CacheLife) {
+    if env.is_on("DISABLE_PROMPT_CACHING") {
         return (CacheLife::Nothing, CacheLife::Nothing);
     }
     if env.is_on("FORCE_PROMPT_CACHING_5M") {

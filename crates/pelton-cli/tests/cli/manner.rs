@@ -240,6 +240,30 @@ fn what_is_kept_longer_stays_so_in_a_resumed_session_and_agents_have_their_own()
     assert_eq!([0, 1, 2, 3, 4].map(is_long), [true, false, true, true, false]);
 }
 
+/// A session that goes on keeps its model, whatever settings name by then; what is said of models holds for that one.
+#[test]
+fn a_session_that_goes_on_is_asked_of_its_own_model_in_its_own_way() {
+    let place = Place::new();
+    let said = hello();
+    place.task(&said, ["hi", "--model", "claude-sonnet-4-6"]).run().well();
+    let goes_on = |settings: &str, words: &[&str], env: &[(&str, &str)]| {
+        let model = hello();
+        let mut task = place.task(&model, ["more", "--continue", "--settings", settings]);
+        task.args(STREAM).args(words);
+        env.iter().for_each(|(name, value)| _ = task.env(name, value));
+        let ran = task.run();
+        ran.well();
+        let body = model.requests()[0].body.clone();
+        (init(&ran)["model"].as_str().unwrap().to_owned(), marks(&body).len())
+    };
+    let (sonnet, opus) = ("claude-sonnet-4-6".to_owned(), r#"{"model": "opus"}"#);
+    assert_eq!(goes_on(opus, &[], &[]), (sonnet.clone(), 2));
+    assert_eq!(goes_on(opus, &[], &[("DISABLE_PROMPT_CACHING_SONNET", "1")]), (sonnet.clone(), 0));
+    assert_eq!(goes_on(opus, &[], &[("DISABLE_PROMPT_CACHING_OPUS", "1")]), (sonnet.clone(), 2));
+    assert_eq!(goes_on(r#"{"model": "claude-sonnet-4-6[1m]"}"#, &[], &[]).0, "claude-sonnet-4-6[1m]");
+    assert_ne!(goes_on("{}", &["--model", "default"], &[]).0, sonnet, "the usual one is named");
+}
+
 #[test]
 fn models_are_asked_by_the_name_that_the_server_knows() {
     let place = Place::new();

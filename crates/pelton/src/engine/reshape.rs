@@ -210,7 +210,7 @@ impl Engine {
             tools_bytes: recorded.tools_bytes,
             cache: &self.cache,
             prices: &self.options.prices,
-            kept: self.options.cache,
+            kept: self.options.cache_for(&self.options.model),
         };
         context_usage(self.session.history.view(), &around)
     }
@@ -224,7 +224,7 @@ impl Engine {
             tools_bytes: tools_by_server(self.offer.tools()),
             cache: &self.cache,
             prices: &self.options.prices,
-            kept: self.options.cache,
+            kept: self.options.cache_for(&self.options.model),
         };
         context_usage(view, &around)
     }

@@ -281,6 +281,25 @@ async fn a_skill_may_be_followed_by_an_agent() {
 }
 
 #[tokio::test]
+async fn where_an_answer_has_a_form_the_model_gives_it_behind_the_report_of_an_agent() {
+    let fork = (".claude/skills/survey/SKILL.md", "---\ncontext: fork\n---\nSurvey $ARGUMENTS and report.");
+    let script =
+        Script::new().reply([text("It is dusty.")]).reply([tool("StructuredOutput", json!({"dust": true}))]);
+    let stage = stage(script, &[fork]).await;
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        let dust =
+            json!({"type": "object", "properties": {"dust": {"type": "boolean"}}, "required": ["dust"]});
+        options.json_schema = Some(dust);
+    });
+    let told = run(&mut engine, "/survey the moon").await;
+    told.assert_completed();
+    assert_eq!(told.outcome().structured_output, Some(json!({"dust": true})));
+    assert!(words(last_user_blocks(&stage.request(2))).contains("It is dusty."));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn an_agent_that_follows_what_a_user_calls_answers_by_itself() {
     let fork = (
         ".claude/skills/survey/SKILL.md",

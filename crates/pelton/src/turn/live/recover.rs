@@ -267,6 +267,7 @@ impl Live<'_> {
         let view = self.session.history.view_mut();
         view.set_counting(catalogue::counts_more(&model), catalogue::looks_closely(&model));
         view.leave_out_thinking("another model");
+        self.question.cache = self.options.cache_for(&model);
         self.question.model = model;
     }
 
