@@ -1,5 +1,7 @@
 //! What the commands of a line touch: their words, followed to files.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -97,10 +99,9 @@ impl Gate {
                 let read_behind = dirs.follow_own_links(&mut touched);
                 if restricts {
                     let enters = step.look.as_ref().is_none_or(|look| look.reach != Reach::Named);
-                    touched.is_evasive |= dirs.leads_anywhere
+                    touched.is_evasive |= touched.may_change_anything
                         || enters && self.reach_guarded(&read_behind, rule::Deed::Read, here);
                 }
-                touched.may_change_anything = dirs.leads_anywhere;
                 if survey.steps.len() > 1 {
                     let relinked = self.relinked(step, &dirs);
                     if step.makes_links() {
@@ -583,17 +584,33 @@ impl Dirs {
 
     /// Adds what lies behind links that the line itself makes, to what a later command touches. What it reads there is told.
     fn follow_own_links(&self, touched: &mut Touched) -> Vec<Place> {
+        touched.may_change_anything = self.leads_anywhere;
         if self.led.is_empty() {
             return Vec::new();
         }
+        let leads_too_far = Cell::new(false);
         let behind = |places: &[Place]| -> Vec<Place> {
-            let leads = |(link, to): &(PathBuf, PathBuf)| {
-                let rest = places.iter().filter_map(|place| place.given.strip_prefix(link).ok());
-                let paths: Vec<PathBuf> = rest.map(|rest| normalised(&to.join(rest))).collect();
-                paths
-            };
-            let paths: Vec<PathBuf> = self.led.iter().flat_map(leads).collect();
-            paths.iter().filter_map(|path| self.place(path)).collect()
+            let mut found: BTreeSet<PathBuf> = BTreeSet::new();
+            let mut reached: Vec<PathBuf> = places.iter().map(|place| place.given.clone()).collect();
+            // One link may lead to the next.
+            for _ in 0..LINKS_FOLLOWED_MAX {
+                let mut next = Vec::new();
+                for (link, to) in &self.led {
+                    for rest in reached.iter().filter_map(|path| path.strip_prefix(link).ok()) {
+                        let path = normalised(&to.join(rest));
+                        if found.len() >= OWN_LINKS_MAX {
+                            leads_too_far.set(true);
+                        } else if found.insert(path.clone()) {
+                            next.push(path);
+                        }
+                    }
+                }
+                reached = next;
+                if reached.is_empty() {
+                    break;
+                }
+            }
+            found.iter().filter_map(|path| self.place(path)).collect()
         };
         let read = behind(&touched.reads);
         touched.reads.extend(read.iter().cloned());
@@ -607,6 +624,7 @@ impl Dirs {
             let more = behind(places);
             places.extend(more);
         }
+        touched.may_change_anything |= leads_too_far.get();
         read
     }
 
@@ -695,7 +713,7 @@ fn links_to(source: &Files, paths: &[PathBuf], links: &[Place]) -> Vec<(PathBuf,
             (Files::Named(path), Some(dir)) => Some(dir.join(path)),
             _ => None,
         };
-        for to in paths.iter().chain(&beside) {
+        for to in paths.iter().chain(beside.iter().filter(|beside| !paths.contains(beside))) {
             led.push((link.given.clone(), to.clone()));
             if link.real != link.given {
                 led.push((link.real.clone(), to.clone()));
@@ -704,6 +722,9 @@ fn links_to(source: &Files, paths: &[PathBuf], links: &[Place]) -> Vec<(PathBuf,
     }
     led
 }
+
+/// How many links the system follows on one way.
+const LINKS_FOLLOWED_MAX: usize = 40;
 
 /// The file by which git knows a repository.
 const REPOSITORY_MARK: &str = "HEAD";
