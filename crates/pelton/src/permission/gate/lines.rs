@@ -79,7 +79,7 @@ impl Gate {
                     dirs.all = certain;
                 }
                 if let Some(look) = step.look.as_ref().filter(|_| touched.looks_at.is_some()) {
-                    let does_more = !look.dashless.is_empty() && !(all_look && dirs.hold_no_options(step))
+                    let does_more = !(look.dashless.is_empty() || all_look && dirs.hold_no_options(step))
                         || !all_look && (look.minds_names || !look.steered_by.is_empty())
                         || dirs.hold(look.steered_by, &self.base.home)
                         || step.runs_git && dirs.may_be_repositories();
