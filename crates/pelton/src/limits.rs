@@ -486,8 +486,8 @@ pub const FILE_HISTORY_KEPT_DAYS: u64 = 30;
 pub const NAMES_IN_TEXTS_MAX: usize = 500;
 /// A patch that is larger is not looked into: whatever is there may be changed by it.
 pub const PATCH_JUDGED_BYTES_MAX: u64 = 1 << 20;
-/// Ways to which the links that a line makes may lead, that later commands of it are judged by.
-pub const OWN_LINKS_MAX: usize = 100;
+/// Ways to which the links that a line makes may lead, that later commands of it are judged by; with more they are asked about.
+pub const OWN_LINKS_MAX: usize = 500;
 /// Longer pieces of such texts are no names.
 pub const NAME_IN_TEXT_BYTES_MAX: usize = 500;
 /// Hosts that somebody is asked about in a session and whose answers are remembered.

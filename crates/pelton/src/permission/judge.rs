@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::decision::{Cause, Decision, Part, Verdict};
 use super::mode::Mode;
-use super::place::{Base, Here, Kind, Place, protected};
+use super::place::{Base, Here, Kind, Place, is_named_protected, protected};
 use super::rule::{CommandPattern, Deed, HOLE, Need, Rule, blanks_folded};
 use super::rules::RuleSet;
 use super::shell::{MayRun, Open, Step, Survey};
@@ -102,6 +102,8 @@ pub(super) struct Touched {
     pub may_steer: Vec<Place>,
     /// Files that its options may name for it to write.
     pub may_write: Vec<Place>,
+    /// The line makes more links before it than anybody follows: what it changes may be anything.
+    pub may_change_anything: bool,
     /// The directory it goes to.
     pub goes_to: Option<Place>,
     /// It puts a directory elsewhere with protected names in it.
@@ -113,6 +115,11 @@ pub(super) struct Touched {
 }
 
 impl Touched {
+    /// What it looks at is read, but looking is not all that it does.
+    pub fn does_more_than_look(&mut self) {
+        self.reads.extend(self.looks_at.take().into_iter().flatten());
+    }
+
     /// Adds what it would read if it were run elsewhere.
     pub fn may_read(&mut self, elsewhere: Self) {
         let Self { looks_at, reads, input, may_name, is_evasive, .. } = elsewhere;
@@ -164,6 +171,13 @@ impl RuleSet {
             && (mode == Mode::Plan || !request.here.is_note(place))
         {
             return is_protected(&name, place);
+        }
+        if let Target::Unclear(line, why) = &request.target
+            && request.hook != HookSays::Held
+            && mentions_protected(line)
+        {
+            let why = format!("It cannot be told whether this changes a protected name: {why}.");
+            return Decision::question(why, Cause::Unclear);
         }
         if matches!(request.hook, HookSays::Vouches | HookSays::Held) {
             return Decision::new(Verdict::Allow, "A hook allows it.", Cause::Hook);
@@ -344,6 +358,9 @@ impl RuleSet {
         if let Some((place, name)) = may_change().find_map(|place| Some((place, protected(place)?))) {
             return is_protected(&name, place);
         }
+        if touched.may_change_anything {
+            return Decision::question(TOO_MANY_LINKS, Cause::Unclear);
+        }
         if request.hook == HookSays::Vouches {
             return Decision::new(Verdict::Allow, "A hook allows it.", Cause::Hook);
         }
@@ -474,6 +491,7 @@ impl RuleSet {
 const SHOWS_GUARDED: &str =
     "This command needs approval: it may show files that a rule guards, or that links lead to.";
 const CARRIES_PROTECTED: &str = "This command needs approval: in what it puts elsewhere are names that are protected, or too many to look at.";
+const TOO_MANY_LINKS: &str = "This command needs approval: the line makes more links than can be followed, and names that are protected may lie behind them.";
 const HELD: &str = "The sandbox holds it.";
 const PLANNING: &str = "Plan mode: nothing is changed before the plan is approved.";
 
@@ -615,6 +633,14 @@ fn vouches_for(pattern: &CommandPattern, step: &Step) -> bool {
 /// Whether a line that cannot be read may take something away.
 fn may_remove(line: &str) -> bool {
     line.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| matches!(word, "rm" | "rmdir" | "delete"))
+}
+
+/// Whether a line that cannot be read names something protected. The name of a protected directory counts, too: nobody can tell who
+/// only leaves it out.
+fn mentions_protected(line: &str) -> bool {
+    let unquoted = line.replace(['\'', '"', '\\'], "");
+    let divides = |c: char| c.is_whitespace() || "`()[]{};,:=<>|&$".contains(c);
+    unquoted.split(divides).any(|word| is_named_protected(Path::new(word)))
 }
 
 #[cfg(test)]

@@ -102,6 +102,11 @@ pub(super) fn is_below_protected(path: &Path) -> bool {
         || path.parent().is_some_and(|above| protected_name(above).is_some())
 }
 
+/// Whether a path goes by its letters through a protected name.
+pub(super) fn is_named_protected(path: &Path) -> bool {
+    protected_name(path).is_some()
+}
+
 fn protected_name(path: &Path) -> Option<String> {
     let shown = |name: &OsStr| Some(name.to_string_lossy().to_lowercase());
     let mut names = path.iter().peekable();

@@ -52,7 +52,8 @@ pub(super) use self::look::Look;
 use self::mention::commands_mentioned;
 pub(super) use self::moves::Move;
 use self::moves::{certainly_runs, moves};
-use self::named::{may_name, widens_patterns};
+pub(super) use self::named::Widening;
+use self::named::may_name;
 use self::numbers::Numbers;
 use self::passed::{RunsFile, files_fed, files_run, texts_told};
 pub(super) use self::programs::Reach;
@@ -131,8 +132,8 @@ pub(super) struct Step {
     pub may_hold: Vec<String>,
     /// What it says names files for other commands.
     pub names_for_others: bool,
-    /// The line has said that patterns match more than they do otherwise.
-    pub patterns_are_wider: bool,
+    /// What the line has patterns match that they do not match otherwise.
+    pub widening: Widening,
     /// Last names of paths that are not certain.
     pub last_names: Vec<String>,
     pub removals: Vec<Removal>,
@@ -212,9 +213,8 @@ impl Survey {
             }
         }
         passed::see_files_made(script, &mut self.steps);
-        if widens_patterns(script) {
-            self.steps.iter_mut().for_each(|step| step.patterns_are_wider = true);
-        }
+        let widening = named::widening(script);
+        self.steps.iter_mut().for_each(|step| step.widening = widening);
         self.steps.extend(script.asked_about.iter().map(asked_about));
         if !all_inner_look {
             for step in self.steps.iter_mut().filter(|step| step.has_commands) {

@@ -1,5 +1,7 @@
 //! What the commands of a line touch: their words, followed to files.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +9,8 @@ use super::super::judge::Touched;
 use super::super::place::{Here, Kind, Place, is_below_protected};
 use super::super::rule;
 use super::super::shell::{
-    Deed, Files, Look, Move, Patch, PatchText, Reach, Removal, Step, Survey, is_harmless, names_in_patch,
+    Deed, Files, Look, Move, Patch, PatchText, Reach, Removal, Step, Survey, Widening, is_harmless,
+    names_in_patch,
 };
 use super::below::{Unwanted, holds_links_out, holds_protected};
 use super::patterns::{matching, protected_matches};
@@ -32,6 +35,10 @@ struct Dirs {
     relinked: Vec<PathBuf>,
     /// Links that the line makes, and where they may lead.
     led: Vec<(PathBuf, PathBuf)>,
+    /// It makes more of them than anybody follows.
+    leads_anywhere: bool,
+    /// The line has `**` go through directories.
+    goes_deep: bool,
     /// The line itself may make what git takes for a repository.
     may_make_repository: bool,
     follower: Follower,
@@ -51,6 +58,8 @@ impl Gate {
             is_lost: false,
             relinked: Vec::new(),
             led: Vec::new(),
+            leads_anywhere: false,
+            goes_deep: survey.steps.iter().any(|step| step.widening == Widening::Deep),
             may_make_repository: false,
             follower: Follower::default(),
         };
@@ -69,34 +78,34 @@ impl Gate {
                     touched.may_read(self.touched_by(step, &dirs, here));
                     dirs.all = certain;
                 }
-                if !(all_look && dirs.hold_no_options(step)) {
-                    touched
-                        .looks_at
-                        .take_if(|_| step.look.as_ref().is_some_and(|look| !look.dashless.is_empty()));
+                if let Some(look) = step.look.as_ref().filter(|_| touched.looks_at.is_some()) {
+                    let does_more = !(look.dashless.is_empty() || all_look && dirs.hold_no_options(step))
+                        || !all_look && (look.minds_names || !look.steered_by.is_empty())
+                        || dirs.hold(look.steered_by, &self.base.home)
+                        || step.runs_git && dirs.may_be_repositories();
+                    if does_more {
+                        touched.does_more_than_look();
+                    }
                 }
-                if !all_look && step.look.as_ref().is_some_and(|look| look.minds_names) {
-                    touched.looks_at = None;
-                }
-                let steered_by = step.look.as_ref().map_or(&[][..], |look| look.steered_by);
-                touched.looks_at.take_if(|_| {
-                    !steered_by.is_empty() && (!all_look || dirs.hold(steered_by, &self.base.home))
-                });
-                touched.looks_at.take_if(|_| step.runs_git && dirs.may_be_repositories());
                 let makes_head = |place: &Place| {
                     place.given.file_name().is_some_and(|name| name.eq_ignore_ascii_case(REPOSITORY_MARK))
                 };
                 dirs.may_make_repository |= touched.edits.iter().chain(&touched.output).any(makes_head)
                     || !self.carried(step, &dirs).is_empty();
                 if dirs.lead_elsewhere(step, &touched) {
-                    touched.looks_at = None;
+                    touched.does_more_than_look();
                     touched.elsewhere = Some("a link that the line puts there may lead elsewhere");
                 }
-                dirs.follow_own_links(&mut touched);
+                let read_behind = dirs.follow_own_links(&mut touched);
+                if restricts {
+                    let enters = step.look.as_ref().is_none_or(|look| look.reach != Reach::Named);
+                    touched.is_evasive |= touched.may_change_anything
+                        || enters && self.reach_guarded(&read_behind, rule::Deed::Read, here);
+                }
                 if survey.steps.len() > 1 {
                     let relinked = self.relinked(step, &dirs);
                     if step.makes_links() {
-                        let led = self.led(step, &relinked, &dirs);
-                        dirs.led.extend(led);
+                        self.lead(step, &mut dirs);
                     }
                     dirs.relinked.extend(relinked);
                 }
@@ -218,9 +227,13 @@ impl Gate {
         if has_guards {
             touched.is_evasive |= self.reach_guarded(&touched.reads, rule::Deed::Read, here)
                 || self.reach_guarded(&touched.edits, rule::Deed::Edit, here);
-            let is_pattern = |files: &Files| matches!(files, Files::Matching(_));
-            touched.is_evasive |= step.patterns_are_wider
-                && step.may_name.iter().chain(step.look.iter().flat_map(|look| &look.files)).any(is_pattern);
+            let is_wider = |files: &Files| match (step.widening, files) {
+                (Widening::Anything, Files::Matching(_)) => true,
+                (Widening::Deep, Files::Matching(_)) => self.paths(files, dirs).is_none(),
+                _ => false,
+            };
+            let looked_at = step.look.iter().flat_map(|look| &look.files);
+            touched.is_evasive |= step.may_name.iter().chain(looked_at).any(is_wider);
             // Behind `popd` nobody knows which file a relative name means.
             let is_relative =
                 |files: &Files| matches!(files, Files::Named(path) if !path.starts_with(['/', '-']));
@@ -288,22 +301,40 @@ impl Gate {
         made.flatten().flat_map(|place| [place.given, place.real]).collect()
     }
 
-    /// Links that a command makes with the names they may lead to: seen from where it is run, and from where they are.
-    fn led(&self, step: &Step, links: &[PathBuf], dirs: &Dirs) -> Vec<(PathBuf, PathBuf)> {
+    /// Notes the links that a command makes with the names they may lead to: seen from where it is run, and from where they are. In a
+    /// directory each has the name of its source; the target itself may be a link to any of those that stand before it.
+    fn lead(&self, step: &Step, dirs: &mut Dirs) {
         let mut led = Vec::new();
+        let mut sources: Vec<&Files> = Vec::new();
         for deed in &step.deeds {
-            let Deed::Read(files) = deed else { continue };
-            let beside = |link: &PathBuf| match (files, link.parent()) {
-                (Files::Named(path), Some(dir)) => Some(dir.join(path)),
-                _ => None,
-            };
-            let sources = self.paths(files, dirs).unwrap_or_default();
-            for link in links {
-                led.extend(sources.iter().cloned().chain(beside(link)).map(|source| (link.clone(), source)));
+            match deed {
+                Deed::Read(files) => sources.push(files),
+                Deed::WriteInto(target, source) => {
+                    for path in self.paths(source, dirs).unwrap_or_default() {
+                        let named = Files::Named(path.to_string_lossy().into_owned());
+                        let links = self.places_in(target, &named, dirs).unwrap_or_default();
+                        led.extend(links_to(source, &[path], &links));
+                        if dirs.led.len() + led.len() > OWN_LINKS_MAX {
+                            dirs.leads_anywhere = true;
+                            return;
+                        }
+                    }
+                }
+                Deed::Write(target) => {
+                    let links = self.places(target, dirs).unwrap_or_default();
+                    for source in sources.drain(..) {
+                        let paths = self.paths(source, dirs).unwrap_or_default();
+                        if dirs.led.len() + led.len() + paths.len() * links.len() > OWN_LINKS_MAX {
+                            dirs.leads_anywhere = true;
+                            return;
+                        }
+                        led.extend(links_to(source, &paths, &links));
+                    }
+                }
+                Deed::Remove(_) | Deed::Patch(_) => {}
             }
         }
-        led.truncate(OWN_LINKS_MAX);
-        led
+        dirs.led.extend(led);
     }
 
     /// Whether below one of these directories is something that a rule guards.
@@ -413,7 +444,7 @@ impl Gate {
             Files::InHome(path) => Some(vec![self.base.home.first()?.join(path)]),
             Files::Matching(pattern) => {
                 let found: Option<Vec<Vec<PathBuf>>> =
-                    dirs.all.iter().map(|dir| matching(pattern, dir)).collect();
+                    dirs.all.iter().map(|dir| matching(pattern, dir, dirs.goes_deep)).collect();
                 found.map(|found| found.into_iter().flatten().collect())
             }
         }
@@ -522,7 +553,7 @@ impl Dirs {
                     let name = path.strip_prefix(dir).unwrap_or(path);
                     name.as_os_str().as_encoded_bytes().starts_with(b"-")
                 };
-                matching(pattern, dir).is_some_and(|found| !found.iter().any(is_option))
+                matching(pattern, dir, self.goes_deep).is_some_and(|found| !found.iter().any(is_option))
             }),
             _ => false,
         })
@@ -551,22 +582,39 @@ impl Dirs {
         named.into_iter().any(is_behind) || step.look.as_ref().is_some_and(finds)
     }
 
-    /// Adds what lies behind links that the line itself makes, to what a later command touches.
-    fn follow_own_links(&self, touched: &mut Touched) {
+    /// Adds what lies behind links that the line itself makes, to what a later command touches. What it reads there is told.
+    fn follow_own_links(&self, touched: &mut Touched) -> Vec<Place> {
+        touched.may_change_anything = self.leads_anywhere;
         if self.led.is_empty() {
-            return;
+            return Vec::new();
         }
+        let leads_too_far = Cell::new(false);
         let behind = |places: &[Place]| -> Vec<Place> {
-            let leads = |(link, to): &(PathBuf, PathBuf)| {
-                let rest = places.iter().filter_map(|place| place.given.strip_prefix(link).ok());
-                let paths: Vec<PathBuf> = rest.map(|rest| normalised(&to.join(rest))).collect();
-                paths
-            };
-            let paths: Vec<PathBuf> = self.led.iter().flat_map(leads).collect();
-            paths.iter().filter_map(|path| self.place(path)).collect()
+            let mut found: BTreeSet<PathBuf> = BTreeSet::new();
+            let mut reached: Vec<PathBuf> = places.iter().map(|place| place.given.clone()).collect();
+            // One link may lead to the next.
+            for _ in 0..LINKS_FOLLOWED_MAX {
+                let mut next = Vec::new();
+                for (link, to) in &self.led {
+                    for rest in reached.iter().filter_map(|path| path.strip_prefix(link).ok()) {
+                        let path = normalised(&to.join(rest));
+                        if found.len() >= OWN_LINKS_MAX {
+                            leads_too_far.set(true);
+                        } else if found.insert(path.clone()) {
+                            next.push(path);
+                        }
+                    }
+                }
+                reached = next;
+                if reached.is_empty() {
+                    break;
+                }
+            }
+            found.iter().filter_map(|path| self.place(path)).collect()
         };
+        let read = behind(&touched.reads);
+        touched.reads.extend(read.iter().cloned());
         for places in [
-            &mut touched.reads,
             &mut touched.edits,
             &mut touched.input,
             &mut touched.output,
@@ -576,6 +624,8 @@ impl Dirs {
             let more = behind(places);
             places.extend(more);
         }
+        touched.may_change_anything |= leads_too_far.get();
+        read
     }
 
     /// Whether git may take one of these directories, or one above, for a repository although it has no `.git`: then files that
@@ -654,6 +704,27 @@ impl Dirs {
         self.is_lost || self.all.iter().any(|dir| *dir != self.start && !is_current(dir, here))
     }
 }
+
+/// Links to a source of these paths, each with where it may lead.
+fn links_to(source: &Files, paths: &[PathBuf], links: &[Place]) -> Vec<(PathBuf, PathBuf)> {
+    let mut led = Vec::new();
+    for link in links {
+        let beside = match (source, link.given.parent()) {
+            (Files::Named(path), Some(dir)) => Some(dir.join(path)),
+            _ => None,
+        };
+        for to in paths.iter().chain(beside.iter().filter(|beside| !paths.contains(beside))) {
+            led.push((link.given.clone(), to.clone()));
+            if link.real != link.given {
+                led.push((link.real.clone(), to.clone()));
+            }
+        }
+    }
+    led
+}
+
+/// How many links the system follows on one way.
+const LINKS_FOLLOWED_MAX: usize = 40;
 
 /// The file by which git knows a repository.
 const REPOSITORY_MARK: &str = "HEAD";

@@ -9,12 +9,13 @@ use pelton_sandbox::protected;
 use crate::limits::{PATTERN_FILES_MAX, PATTERN_NAMES_SEEN_MAX};
 
 /// All paths that match below a directory; the pattern itself, as the shell passes it on, if there is none. `None` if there are
-/// too many, or it cannot be understood.
-pub(super) fn matching(pattern: &str, dir: &Path) -> Option<Vec<PathBuf>> {
+/// too many, or it cannot be understood. `**` may go through all directories below.
+pub(super) fn matching(pattern: &str, dir: &Path, goes_deep: bool) -> Option<Vec<PathBuf>> {
     let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { dir.to_path_buf() }];
     let mut seen = 0;
     let mut is_matched = false;
-    for segment in pattern.split('/').filter(|segment| !segment.is_empty()) {
+    let mut segments = pattern.split('/').filter(|segment| !segment.is_empty()).peekable();
+    while let Some(segment) = segments.next() {
         if !segment.contains(['*', '?', '[']) {
             let name = unescaped(segment);
             found = found.into_iter().map(|dir| dir.join(&name)).collect();
@@ -25,6 +26,10 @@ pub(super) fn matching(pattern: &str, dir: &Path) -> Option<Vec<PathBuf>> {
             continue;
         }
         is_matched = true;
+        if goes_deep && segment == "**" {
+            found = all_below(found, segments.peek().is_none(), &mut seen)?;
+            continue;
+        }
         let glob = matcher(segment)?;
         let wants_hidden = is_hidden(segment);
         let mut next = Vec::new();
@@ -53,6 +58,35 @@ pub(super) fn matching(pattern: &str, dir: &Path) -> Option<Vec<PathBuf>> {
         found.push(dir.join(unescaped(pattern)));
     }
     Some(found)
+}
+
+/// These directories and all below, but hidden ones, and with their files if those are wanted. `None` if there are too many. Links are
+/// not gone through, but named: without its option `**` is like `*`.
+fn all_below(dirs: Vec<PathBuf>, with_files: bool, seen: &mut usize) -> Option<Vec<PathBuf>> {
+    let mut below = Vec::new();
+    let mut waiting = dirs;
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            *seen += 1;
+            if *seen > PATTERN_NAMES_SEEN_MAX {
+                return None;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            if kind.is_dir() {
+                waiting.push(entry.path());
+            } else if with_files || kind.is_symlink() {
+                below.push(entry.path());
+            }
+        }
+        below.push(dir);
+        if below.len() > PATTERN_FILES_MAX {
+            return None;
+        }
+    }
+    Some(below)
 }
 
 /// Protected names that a pattern for hidden files would match, were they there. Whoever changes files by such a pattern is asked: they

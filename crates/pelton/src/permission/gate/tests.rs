@@ -103,3 +103,51 @@ fn names_that_others_find_are_followed_before_they_are_handed_on() {
     assert_eq!(judged("grep -R x away"), "ask", "links are followed");
     assert_eq!(judged("grep -r x ."), "ask", "a rule guards a file there");
 }
+
+/// A line may make any number of links: past those that are followed nobody knows what lies behind.
+#[test]
+fn more_links_than_are_followed_make_what_comes_after_them_a_question() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    fs::create_dir(dir.join("d")).unwrap();
+    let line = |links: usize| {
+        let names: Vec<String> = (0..links).map(|name| format!("n{name}")).collect();
+        format!("ln -s {} .git/config d; echo x > d/config", names.join(" "))
+    };
+    let harmless = |links: usize| line(links).replace(".git/config ", "").replace("d/config", "out");
+    let judged = |mode: Mode, deny: &[&str], line: &str| {
+        let rules = |rules: &[&str]| rules.iter().map(|rule| rule.parse().unwrap()).collect();
+        let rules = Arc::new(RuleSet { allow: rules(&["Bash"]), deny: rules(deny), ..RuleSet::default() });
+        let gate = Gate::new(rules, mode, std::slice::from_ref(&dir), None);
+        judge(&gate, "Bash", &Access::Shell(line.to_owned()), &dir)
+    };
+    for links in [0, 1, 2, 3, 10, 100, 600] {
+        assert_eq!(judged(Mode::Default, &[], &line(links)), "ask", "{links}");
+    }
+    assert_eq!(judged(Mode::Default, &[], &harmless(100)), "allow");
+    assert_eq!(judged(Mode::Default, &[], &harmless(600)), "ask");
+    assert_eq!(judged(Mode::BypassPermissions, &[], &harmless(600)), "allow");
+    assert_eq!(judged(Mode::BypassPermissions, &["Read(.env)"], &harmless(600)), "ask");
+}
+
+/// `**` is followed as far as it leads, so that it is asked about only where it reaches what a rule guards.
+#[test]
+fn stars_that_go_through_directories_are_followed_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    fs::create_dir_all(dir.join("src/deep/er")).unwrap();
+    for file in ["src/a.rs", "src/deep/er/key", "src/deep/er/b.rs"] {
+        fs::write(dir.join(file), "").unwrap();
+    }
+    let deny = vec!["Read(src/deep/er/key)".parse().unwrap()];
+    let rules = Arc::new(RuleSet { allow: vec!["Bash".parse().unwrap()], deny, ..RuleSet::default() });
+    let gate = Gate::new(rules, Mode::Default, std::slice::from_ref(&dir), None);
+    let judged = |line: &str| judge(&gate, "Bash", &Access::Shell(line.to_owned()), &dir);
+    assert_eq!(judged("shopt -s globstar; cat **/*.rs"), "allow");
+    assert_eq!(judged("shopt -s globstar; wc -l src/**/*.rs"), "allow");
+    for line in ["cat **/key", "cat **/k*", "cat src/**", "python3 x.py src/**/k?y", "cat src/**/er/*"] {
+        assert_eq!(judged(&format!("shopt -s globstar; {line}")), "deny", "{line}");
+    }
+    assert_eq!(judged("shopt -s globstar dotglob; cat *.rs"), "ask");
+    assert_eq!(judged("shopt -u dotglob; cat *.rs"), "allow");
+}

@@ -8,6 +8,7 @@ mod rewriters; // programs that write sources anew, or make directories of files
 pub(super) use self::patches::patch;
 pub(in super::super) use self::patches::{Patch, PatchText, names_in_patch};
 use super::arg::{Arg, Files};
+use super::find;
 use super::launch::base_name;
 use super::passed::search_starts;
 use super::sed;
@@ -71,7 +72,8 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         "tar" | "gtar" | "bsdtar" => archives::of_tar(rest),
         "git" => git::deeds(rest),
         "go" => rewriters::deeds("go", rest),
-        "cpio" | "pax" => archives::of_copier(rest),
+        "cpio" => archives::of_cpio(rest),
+        "pax" => archives::of_pax(rest),
         "aws" | "gsutil" | "gcloud" | "rclone" => of_cloud(rest),
         "fd" | "fdfind" => of_fd(rest),
         "cargo" => of_cargo(rest),
@@ -577,8 +579,13 @@ impl Known {
                         Shape::Moves => Deed::Remove(file.clone()),
                         _ => Deed::Read(file.clone()),
                     });
-                    if let Some(target) = &target {
-                        deeds.push(Deed::WriteInto(target.clone(), file.clone()));
+                    match &target {
+                        Some(target) => deeds.push(Deed::WriteInto(target.clone(), file.clone())),
+                        // A link without a name of its own lies here.
+                        None if self.names.contains(&"ln") => {
+                            deeds.push(Deed::WriteInto(Files::Named(".".to_owned()), file.clone()));
+                        }
+                        None => {}
                     }
                 }
                 known &= target.is_some();
@@ -595,20 +602,12 @@ fn of_find(args: &[Arg]) -> Deeds {
     let mut deeds = Vec::new();
     let starts = search_starts(args);
     let files = |args: &[Arg]| args.iter().filter_map(Arg::probable_files).collect::<Vec<_>>();
-    let is_test = |arg: &Arg| {
-        matches!(arg.literal(), Some("-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-iwholename"))
-    };
-    // What it looks for is what is taken away, unless that is passed by.
-    let sought = args
-        .windows(2)
-        .enumerate()
-        .filter(|(at, pair)| is_test(&pair[0]) && args.get(at + 2).and_then(Arg::literal) != Some("-prune"));
-    let sought: Vec<Files> = sought.filter_map(|(_, pair)| pair[1].probable_files()).collect();
+    if let Some(names) = find::names_deleted(args) {
+        let taken = files(&starts).into_iter().chain(names.iter().filter_map(|name| name.probable_files()));
+        deeds.extend(taken.map(Deed::Remove));
+    }
     for (at, arg) in args.iter().enumerate() {
         match arg.literal() {
-            Some("-delete") => {
-                deeds.extend(files(&starts).into_iter().chain(sought.iter().cloned()).map(Deed::Remove));
-            }
             Some("-fprint" | "-fprint0" | "-fls" | "-fprintf") => {
                 deeds.extend(args.get(at + 1).and_then(Arg::probable_files).map(Deed::Write));
             }

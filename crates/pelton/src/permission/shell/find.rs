@@ -46,6 +46,72 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     Some(look)
 }
 
+/// The names that tests before a `-delete` want, if there is one: what it looks for is what is taken away. Of those behind `!`, and of
+/// those on the other side of an `-o`, nothing is.
+pub(super) fn names_deleted(args: &[Arg]) -> Option<Vec<&Arg>> {
+    /// What stands between two brackets, as far as it is read.
+    #[derive(Default)]
+    struct Group<'a> {
+        is_negated: bool,
+        /// The names wanted since the last `-o`, and before it.
+        wanted: Vec<&'a Arg>,
+        earlier: Vec<&'a Arg>,
+    }
+    let mut deleted = None;
+    let mut open: Vec<Group<'_>> = Vec::new();
+    let mut group = Group::default();
+    let mut is_negated = false;
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let word = arg.literal().unwrap_or_default();
+        match word {
+            "!" | "-not" => {
+                is_negated = !is_negated;
+                continue;
+            }
+            "-a" | "-and" => continue,
+            "(" => {
+                let inner = Group { is_negated: group.is_negated != is_negated, ..Group::default() };
+                open.push(std::mem::replace(&mut group, inner));
+            }
+            ")" => {
+                let inner = std::mem::replace(&mut group, open.pop().unwrap_or_default());
+                group.wanted.extend(inner.earlier.into_iter().chain(inner.wanted));
+            }
+            "-o" | "-or" | "," => {
+                let passed = std::mem::take(&mut group.wanted);
+                group.earlier.extend(passed);
+            }
+            "-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-iwholename" => {
+                let name = rest.next();
+                group.wanted.extend(name.filter(|_| group.is_negated == is_negated));
+            }
+            "-delete" => {
+                let wanted = open.iter().chain([&group]).flat_map(|group| &group.wanted).copied();
+                deleted.get_or_insert_with(Vec::new).extend(wanted);
+            }
+            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                let ends = end_of_command(rest.as_slice());
+                rest = rest.as_slice().get(ends.map_or(0, |end| end + 1)..).unwrap_or_default().iter();
+            }
+            _ => {
+                let taken = match word {
+                    "-fprintf" => 2,
+                    "-fprint" | "-fprint0" | "-fls" => 1,
+                    test => match test.strip_prefix('-').and_then(find_takes) {
+                        Some(Takes::Two) => 2,
+                        Some(Takes::Number | Takes::Word | Takes::Path) => 1,
+                        Some(Takes::Nothing | Takes::Maybe) | None => 0,
+                    },
+                };
+                rest = rest.as_slice().get(taken..).unwrap_or_default().iter();
+            }
+        }
+        is_negated = false;
+    }
+    deleted
+}
+
 /// Where the words of `-exec` end: at `;`, or at `+` behind `{}`.
 fn end_of_command(words: &[Arg]) -> Option<usize> {
     let text = |at: usize| words.get(at).and_then(Arg::literal);
@@ -71,4 +137,38 @@ fn is_text(arg: &Arg) -> bool {
         || (arg.is_sure()
             && (!arg.may_be_option()
                 || matches!(arg.files(), Some(Files::Matching(text)) if text.contains('.'))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_deleted_is_what_the_tests_before_it_want() {
+        let names = |line: &str| {
+            let args: Vec<Arg> = line.split(' ').map(Arg::certain).collect();
+            let names = names_deleted(&args);
+            names.map(|names| names.iter().map(|name| name.prefix().to_owned()).collect::<Vec<_>>().join(" "))
+        };
+        for (line, expected) in [
+            (". -name a", None),
+            (". -delete", Some("")),
+            (". -name a -delete", Some("a")),
+            (". -not -path b -name a -delete", Some("a")),
+            (". -type f ! -path b -name a -delete", Some("a")),
+            (". ! ! -path b -delete", Some("b")),
+            (". ( -path b -o -path c ) -prune -o -name a -delete", Some("a")),
+            (". -name b -type d -prune -o -name a -delete", Some("a")),
+            (". ! ( -name b -o -name c ) -name a -delete", Some("a")),
+            (". ! ( ! -name b ) -delete", Some("b")),
+            (". ( -name a -o -name b ) -delete", Some("a b")),
+            (". -name b ( -prune -o -true ) -delete", Some("b")),
+            (". -name b -prune -delete", Some("b")),
+            (". -name b -newer -o -delete", Some("b")),
+            (". -name b -exec true -o ; -delete", Some("b")),
+            (". -name a -delete -o -name b -delete", Some("a b")),
+        ] {
+            assert_eq!(names(line).as_deref(), expected, "{line}");
+        }
+    }
 }

@@ -1,20 +1,70 @@
 //! Files that the words of a command may name, whatever its program makes of them. Rules that restrict go by these.
 
-use pelton_shell::{Command, Script, Word};
+use pelton_shell::{Command, Script, Word, further_commands};
 
 use super::arg::{Arg, Files};
 use super::launch::base_name;
 use super::{HOLE, Step};
 
-/// Whether a line has patterns match hidden files, or what they do not match otherwise.
-pub(super) fn widens_patterns(script: &Script) -> bool {
-    let widens = |command: &Command| {
-        let is_set =
-            |word: &Word| matches!(word.literal(), Some("dotglob" | "nocaseglob" | "globstar" | "extglob"));
-        command.name() == Some("shopt") && command.words.iter().any(is_set)
-            || command.assignments.iter().any(|assignment| assignment.name == "GLOBIGNORE")
+/// What patterns match that they do not match otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) enum Widening {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// `**` goes through directories.
+    Deep,
+    /// Hidden files, names in other letters, or whatever else.
+    Anything,
+}
+
+/// What a line has patterns match that they do not match otherwise.
+pub(super) fn widening(script: &Script) -> Widening {
+    let in_texts = |command: &Command| {
+        // Almost no line says any of these words.
+        let is_told =
+            |word: &Word| word.literal().is_some_and(|text| text.contains("glob") || text.contains(IGNORED));
+        match command.words.iter().any(is_told) {
+            true => further_commands(command).commands.iter().map(widening_by).max().unwrap_or_default(),
+            false => Widening::Nothing,
+        }
     };
-    script.commands.iter().any(widens)
+    script
+        .commands
+        .iter()
+        .map(|command| widening_by(command).max(in_texts(command)))
+        .max()
+        .unwrap_or_default()
+}
+
+/// With this variable set, patterns match hidden files.
+const IGNORED: &str = "GLOBIGNORE";
+
+/// What one command has patterns match.
+fn widening_by(command: &Command) -> Widening {
+    let words = || command.words.iter().map(Word::literal);
+    let is_named = |word: Option<&str>| word.is_some_and(|word| word.contains(IGNORED));
+    if command.assignments.iter().any(|assignment| assignment.name == IGNORED)
+        // `export`, `env`, `read` and others set it, too.
+        || words().skip(1).any(is_named) && !matches!(command.name(), Some("echo" | "unset"))
+    {
+        return Widening::Anything;
+    }
+    let widened = |option: Option<&str>| match option {
+        Some("globstar") => Widening::Deep,
+        Some("dotglob" | "nocaseglob" | "extglob") => Widening::Anything,
+        _ => Widening::Nothing,
+    };
+    let has = |word: Option<&str>, letter: char| {
+        word.and_then(|word| word.strip_prefix('-')).is_some_and(|letters| letters.contains(letter))
+    };
+    if command.name() == Some("shopt") {
+        let sets = words().any(|word| has(word, 's'));
+        return words().filter(|_| sets).map(widened).max().unwrap_or_default();
+    }
+    // `bash -O dotglob`, whatever stands before the shell.
+    let behind = words().zip(words().skip(1)).filter(|(option, _)| has(*option, 'O'));
+    behind.map(|(_, option)| widened(option)).max().unwrap_or_default()
 }
 
 /// Every part of a word that could name a file, whatever the program makes of it.

@@ -1,5 +1,5 @@
 //! Files that a program may write, going by what its options are called: `--output x`, `--out-dir=x`, `-o x`. Nobody can list every
-//! program that has such options. What is found here is only asked about, and only where a rule guards the file.
+//! program that has such options. What is found here is only asked about, and only where a rule guards the file, or its name is protected.
 
 use super::arg::{Arg, Files};
 use super::deeds::may_be_option;

@@ -87,13 +87,54 @@ pub(super) fn of_archiver(args: &[Arg]) -> Deeds {
     Deeds { deeds, is_plain_edit: false }
 }
 
-/// `cpio -i`, `pax -r`: what they unpack goes to the current directory.
-pub(super) fn of_copier(args: &[Arg]) -> Deeds {
-    let unpacks = args.iter().any(|arg| {
-        is_any_flag(arg, "ir") && !is_any_flag(arg, "tow") || matches!(arg.literal(), Some("--extract"))
-    });
-    let at = args.iter().position(|arg| matches!(arg.literal(), Some("-D" | "--directory")));
-    let told = at.and_then(|at| args.get(at + 1)).and_then(Arg::probable_files).map(Deed::Write);
-    let deeds = unpacks.then(|| told.unwrap_or_else(here));
-    Deeds { deeds: deeds.into_iter().collect(), is_plain_edit: false }
+/// `cpio -i`: what it unpacks goes to the current directory, or to the one behind `-D`. With `-p` it copies to its last word.
+pub(super) fn of_cpio(args: &[Arg]) -> Deeds {
+    /// Letters behind which a value stands.
+    const NAMING: [char; 9] = ['C', 'D', 'E', 'F', 'H', 'I', 'M', 'O', 'R'];
+    let (mut unpacks, mut lists, mut copies) = (false, false, false);
+    let mut told = None;
+    let mut operands = Vec::new();
+    let mut rest = args.iter();
+    let glued = |arg: &Arg, value: &str| arg.literal().map(|_| Files::Named(value.to_owned()));
+    while let Some(arg) = rest.next() {
+        let text = arg.prefix();
+        if let Some(long) = text.strip_prefix("--") {
+            let (name, value) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (long, None),
+            };
+            unpacks |= may_be_option(name, "extract");
+            copies |= may_be_option(name, "pass-through");
+            if may_be_option(name, "directory") {
+                told = match value {
+                    Some(value) => glued(arg, value),
+                    None => rest.next().and_then(Arg::probable_files),
+                };
+            }
+        } else if let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            let naming = letters.find(NAMING);
+            let (letters, value) = letters.split_at(naming.map_or(letters.len(), |at| at + 1));
+            unpacks |= letters.contains('i');
+            copies |= letters.contains('p');
+            lists |= letters.contains('t');
+            if naming.is_some() {
+                let value = match value {
+                    "" => rest.next().and_then(Arg::probable_files),
+                    value => glued(arg, value),
+                };
+                told = value.filter(|_| letters.ends_with('D')).or(told);
+            }
+        } else {
+            operands.push(arg);
+        }
+    }
+    let copied_to = operands.last().filter(|_| copies).and_then(|arg| arg.probable_files());
+    let unpacked_to = (unpacks && !lists).then(|| told.map_or_else(here, Deed::Write));
+    Deeds { deeds: copied_to.map(Deed::Write).into_iter().chain(unpacked_to).collect(), is_plain_edit: false }
+}
+
+/// `pax -r`: what it unpacks goes to the current directory.
+pub(super) fn of_pax(args: &[Arg]) -> Deeds {
+    let unpacks = args.iter().any(|arg| is_any_flag(arg, "r") && !is_any_flag(arg, "w"));
+    Deeds { deeds: unpacks.then(here).into_iter().collect(), is_plain_edit: false }
 }

@@ -58,11 +58,22 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         // Files that git does not keep are looked through, too.
         Some("grep") if has(&["--no-index", "--untracked"]) => deeds.push(Deed::Read(everything())),
         Some("config") => {
-            let is_file =
-                |option: &str| option == "-f" || option.len() > 3 && may_be_option(option, "--file");
+            let is_file = |option: &str| {
+                matches!(option, "-f" | "-ef" | "-lf" | "-zf")
+                    || option.len() > 3 && may_be_option(option, "--file")
+            };
             let at = rest.iter().position(|arg| arg.literal().is_some_and(is_file));
-            let glued = rest.iter().filter_map(Arg::literal).filter_map(|word| word.split_once('='));
-            let glued = glued.filter(|(option, _)| option.starts_with("--") && is_file(option));
+            let long = |word| {
+                str::split_once(word, '=').filter(|(option, _)| option.starts_with("--") && is_file(option))
+            };
+            // `-ffile`, also behind letters that take nothing.
+            let short = |word| {
+                let (letters, file) = str::strip_prefix(word, '-')?.split_once('f')?;
+                (letters.chars().all(|letter| "elz".contains(letter)) && !file.is_empty())
+                    .then_some((letters, file))
+            };
+            let glued =
+                rest.iter().filter_map(Arg::literal).filter_map(|word| long(word).or_else(|| short(word)));
             let reads = has(&["--get", "--get-all", "--list", "-l", "--get-regexp"]);
             let file = at.and_then(|at| rest.get(at + 1)).and_then(Arg::probable_files);
             let files = glued.map(|(_, file)| Files::Named(file.to_owned())).chain(file);

@@ -6,7 +6,7 @@ use pelton_shell::{Command, RedirectionKind, Script};
 use super::super::arg::{Arg, Files};
 use super::super::launch::base_name;
 use super::super::passed::texts_told;
-use super::Deed;
+use super::{Deed, may_be_option};
 
 /// Changes to files below a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,19 +53,19 @@ pub(in super::super) fn patch(command: &Command, args: &[Arg], script: &Script) 
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         let text = word.prefix();
-        if let Some(dir) = text.strip_prefix("--directory=") {
-            below = Files::Named(dir.to_owned());
-        } else if text == "--directory" || !is_git && text == "-d" {
-            below = words.next().and_then(Arg::probable_files)?;
-        } else if let Some(count) = text.strip_prefix("-p").or_else(|| text.strip_prefix("--strip=")) {
-            let count = if count.is_empty() { words.next().and_then(Arg::literal) } else { Some(count) };
-            strip = count.and_then(|count| count.parse().ok());
-        } else if !is_git && matches!(text, "-i" | "--input") {
-            files.extend(words.next().and_then(Arg::probable_files));
-        } else if let Some(file) = text.strip_prefix("--input=").filter(|_| !is_git) {
-            files.push(Files::Named(file.to_owned()));
-        } else if !text.starts_with('-') && is_git {
-            files.extend(word.probable_files());
+        let Some((option, glued)) = option_of(text, is_git) else {
+            files.extend(word.probable_files().filter(|_| is_git));
+            continue;
+        };
+        let value = match glued {
+            Some(glued) => Some(Arg::certain(glued)),
+            None => words.next().cloned(),
+        };
+        match option {
+            Told::Below => below = value.as_ref().and_then(Arg::probable_files)?,
+            Told::Strip => strip = value.as_ref().and_then(Arg::literal).and_then(|count| count.parse().ok()),
+            Told::Patch => files.extend(value.as_ref().and_then(Arg::probable_files)),
+            Told::Nothing => {}
         }
     }
     let read = command.redirections.iter().filter(|redirection| redirection.kind == RedirectionKind::Read);
@@ -77,6 +77,43 @@ pub(in super::super) fn patch(command: &Command, args: &[Arg], script: &Script) 
         true => PatchText::Unknown,
     };
     Some(Deed::Patch(Patch { text, below, strip }))
+}
+
+/// What an option of a program that applies patches tells.
+enum Told {
+    Below,
+    Strip,
+    Patch,
+    Nothing,
+}
+
+/// What this option tells, and the value that is glued to it; without one the value is the next word. `None`: it is no option.
+fn option_of(text: &str, is_git: bool) -> Option<(Told, Option<&str>)> {
+    const NONE: (Told, Option<&str>) = (Told::Nothing, Some(""));
+    if let Some(long) = text.strip_prefix("--") {
+        let (name, glued) = match long.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (long, None),
+        };
+        return Some(match name {
+            _ if may_be_option(name, "directory") => (Told::Below, glued),
+            _ if may_be_option(name, "strip") && !is_git => (Told::Strip, glued),
+            _ if may_be_option(name, "input") && !is_git => (Told::Patch, glued),
+            _ => NONE,
+        });
+    }
+    let letters = text.strip_prefix('-')?;
+    let takes = if is_git { "pC" } else { "BDFVYdgioprxz" };
+    let Some((at, letter)) = letters.char_indices().find(|(_, letter)| takes.contains(*letter)) else {
+        return Some(NONE);
+    };
+    let glued = Some(&letters[at + 1..]).filter(|glued| !glued.is_empty());
+    Some(match letter {
+        'p' => (Told::Strip, glued),
+        'd' => (Told::Below, glued),
+        'i' => (Told::Patch, glued),
+        _ => (Told::Nothing, glued),
+    })
 }
 
 /// The files that a patch names.
