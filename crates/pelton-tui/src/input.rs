@@ -340,7 +340,10 @@ impl Editor {
             Command::YankOlder => {
                 // Only where what was put back still stands is another put in its place.
                 if let Last::Yank(range, which) = last
-                    && self.kills.get(which).is_some_and(|put| self.buffer.text().get(range.clone()) == Some(put))
+                    && self
+                        .kills
+                        .get(which)
+                        .is_some_and(|put| self.buffer.text().get(range.clone()) == Some(put))
                 {
                     self.yank(range, (which + 1) % self.kills.len());
                 }

@@ -135,7 +135,8 @@ impl Editor {
     /// Leaves what was begun if it waits for any letter or the name of an object: there Backspace is no motion.
     fn vim_takes_back(&mut self) -> bool {
         let Some(vim) = &mut self.vim else { return false };
-        let leaves = vim.begun.chars().next_back().is_some_and(|last| !keys::may_be_followed_by_a_motion(last));
+        let leaves =
+            vim.begun.chars().next_back().is_some_and(|last| !keys::may_be_followed_by_a_motion(last));
         if leaves {
             vim.begun.clear();
         }

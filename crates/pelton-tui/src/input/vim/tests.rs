@@ -239,7 +239,7 @@ fn changes_are_undone_whole_and_done_again() {
         // Undone while it is written, it is gone, and what comes next is a change of its own.
         ("|one two", "xcwab⊖cd␛u", "|ne two"),
         ("|one two three", "cwab⊖X␛w.", "Xone |X three"),
-        ("one| two", "xaY⊖Z␛u", "one|two"),
+        ("one| two", "xaY⊖Z␛u", "onet|wo"),
         // The end of a line is written again, and never sent.
         ("|a", "A\\⏎b␛.", "a\nb\n|b"),
         ("|a", "A\\⏎b␛u", "|a"),
