@@ -19,7 +19,11 @@ fn lines_are_broken_between_words() {
 fn an_answer_that_has_begun_keeps_its_words_and_its_looks_in_other_colours() {
     let theme = |name: &str| {
         Theme::new(
-            Surroundings { colorterm: Some("truecolor"), ..Surroundings::default() },
+            Surroundings {
+                term: Some("xterm-256color"),
+                colorterm: Some("truecolor"),
+                ..Surroundings::default()
+            },
             Wanted::named(name).unwrap(),
         )
     };

@@ -243,7 +243,7 @@ fn changes_are_undone_whole_and_done_again() {
         // The end of a line is written again, and never sent.
         ("|a", "A\\⏎b␛.", "a\nb\n|b"),
         ("|a", "A\\⏎b␛u", "|a"),
-        ("|a b", "cwX→Y␛0.", "X|Y"),
+        ("|a b", "cwX→Y␛0.", "X |YYb"),
     ] {
         check(before, keys, after);
     }
