@@ -9,17 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::sys::termios::{FlushArg, tcflush};
+use pelton::permission::Mode;
 use pelton::settings::{Approval, Patience, ScreenSettings};
 use pelton_model::{RealWorld, World};
 use pelton_tui::clean::revealed_line;
 use pelton_tui::input::Submission;
 use pelton_tui::theme::{Depth, Surroundings, Theme, Wanted};
-use pelton_tui::{Left, OnNarrowing, Opening, StatusCommand, Terminal, sessions_of, stop_here};
+use pelton_tui::{Left, OnNarrowing, Opening, Standing, StatusCommand, Terminal, sessions_of, stop_here};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::args::RunArgs;
+use crate::args::{ModeArg, RunArgs};
 use crate::debug;
 use crate::fail::{Fail, tell};
 use crate::resolve::{self, Env, Home, Imports, Trust, config_dir, told_imports};
@@ -38,7 +39,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         ask_about_imports(&env)?;
     }
     let mut signals = Signals::listen()?;
-    let mut wanted = Wanting { args: args.clone(), first: args.prompt.clone(), draft: None, branch_of: None };
+    let mut wanted = Wanting::of(args);
     let is_plain = args.plain || surroundings(&env).depth() == Depth::Bare;
     let chooses = args.resume.as_deref() == Some("");
     // Whatever cannot be is told on a terminal that nobody has taken yet.
@@ -158,6 +159,8 @@ async fn until_left<T>(
 
 /// What is wanted of the next session.
 struct Wanting {
+    /// As it was called.
+    given: RunArgs,
     args: RunArgs,
     first: Option<String>,
     draft: Option<Submission>,
@@ -165,7 +168,15 @@ struct Wanting {
     branch_of: Option<Uuid>,
 }
 
+/// What is left of a budget that is spent: nothing can be asked with it, and it is an amount.
+const BUDGET_USD_MIN: f64 = 0.000_001;
+
 impl Wanting {
+    fn of(args: &RunArgs) -> Self {
+        let (given, first) = (args.clone(), args.prompt.clone());
+        Self { given, args: args.clone(), first, draft: None, branch_of: None }
+    }
+
     /// Another session than the one before.
     fn for_session(&mut self, id: Uuid) {
         let args = &mut self.args;
@@ -175,30 +186,64 @@ impl Wanting {
         args.client.fork_session = false;
         args.client.resume_drops_turn = None;
         args.client.resume_session_at = None;
-        // The name that was given is the first session's.
-        args.client.name = None;
         (self.first, self.draft, self.branch_of) = (None, None, None);
+    }
+
+    /// What was chosen in the session before holds for the one that takes its place, and what was spent there is spent.
+    fn take_over(&mut self, stands: &Standing) {
+        let args = &mut self.args;
+        if let Some(model) = &stands.model {
+            args.model = Some(model.clone());
+        }
+        if let Some(mode) = stands.mode {
+            args.permission_mode = Some(said(mode));
+            // What was said so may be switched on again, and is not what stands.
+            args.client.allow_dangerously_skip_permissions |= args.dangerously_skip_permissions;
+            args.dangerously_skip_permissions = false;
+        }
+        if let Some(budget) = &mut args.max_budget_usd {
+            *budget = (*budget - stands.spent_usd).max(BUDGET_USD_MIN);
+        }
     }
 
     /// Whether another session follows the one that was left.
     fn goes_on(&mut self, left: &Left) -> bool {
         match left {
-            Left::For(id) => self.for_session(*id),
-            Left::Branch { session, name, written } => {
+            Left::For(id) => {
+                self.args = self.given.clone();
+                self.for_session(*id);
+                // The name that was given is the first session's.
+                self.args.client.name = None;
+            }
+            Left::Branch { session, name, written, stands } => {
                 self.for_session(*session);
+                self.take_over(stands);
                 self.draft = Some(written.clone());
                 self.args.client.fork_session = true;
                 self.args.client.name.clone_from(name);
                 self.branch_of = Some(*session);
             }
-            Left::Before { session, prompt, said } => {
+            Left::Before { session, prompt, said, stands } => {
                 self.for_session(*session);
+                self.take_over(stands);
+                self.args.client.name.clone_from(&stands.name);
                 self.args.client.resume_drops_turn = Some(*prompt);
                 self.draft = Some(said.clone());
             }
             _ => return false,
         }
         true
+    }
+}
+
+/// How a mode is said on the command line.
+fn said(mode: Mode) -> ModeArg {
+    match mode {
+        Mode::Default => ModeArg::Default,
+        Mode::AcceptEdits => ModeArg::AcceptEdits,
+        Mode::Plan => ModeArg::Plan,
+        Mode::DontAsk => ModeArg::DontAsk,
+        Mode::BypassPermissions => ModeArg::BypassPermissions,
     }
 }
 
@@ -374,4 +419,51 @@ fn reflows(env: &Env) -> bool {
     SIGNS.iter().any(|sign| env.get(sign).is_some())
         || env.get("TERM_PROGRAM").is_some_and(|program| PROGRAMS.contains(&program))
         || env.get("TERM").is_some_and(|term| term.starts_with("foot") || term.starts_with("tmux"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Args;
+
+    fn wanting(words: &[&str]) -> Wanting {
+        Wanting::of(&Args::parse_from(["pelton"].iter().chain(words)).run)
+    }
+
+    fn went_back(name: Option<&str>, mode: Option<Mode>, spent_usd: f64) -> Left {
+        let mut stands = Standing::default();
+        (stands.name, stands.model) = (name.map(str::to_owned), Some("chosen".to_owned()));
+        (stands.mode, stands.spent_usd) = (mode, spent_usd);
+        let said = Submission { text: String::new(), shown: String::new(), images: Vec::new() };
+        Left::Before { session: Uuid::nil(), prompt: Uuid::nil(), said, stands }
+    }
+
+    #[test]
+    fn what_was_chosen_and_spent_holds_where_one_goes_back_to() {
+        let mut wanted = wanting(&["--name", "Old", "--model", "given", "--max-budget-usd", "2"]);
+        assert!(wanted.goes_on(&went_back(Some("New"), Some(Mode::Plan), 0.5)));
+        let args = &wanted.args;
+        assert_eq!((args.client.name.as_deref(), args.model.as_deref()), (Some("New"), Some("chosen")));
+        assert_eq!((args.permission_mode, args.max_budget_usd), (Some(ModeArg::Plan), Some(1.5)));
+        // A budget that is spent is one still.
+        wanted.goes_on(&went_back(None, None, 9.0));
+        assert_eq!(wanted.args.max_budget_usd, Some(BUDGET_USD_MIN));
+        assert_eq!(wanted.args.permission_mode, Some(ModeArg::Plan), "what was taken over before stays");
+        // Another session has none of it, and not the name of this one.
+        wanted.goes_on(&Left::For(Uuid::nil()));
+        let args = &wanted.args;
+        assert_eq!((args.client.name.as_deref(), args.model.as_deref()), (None, Some("given")));
+        assert_eq!((args.permission_mode, args.max_budget_usd), (None, Some(2.0)));
+    }
+
+    #[test]
+    fn asking_again_after_bypassing_is_taken_over_and_can_be_left_again() {
+        let mut wanted = wanting(&["--dangerously-skip-permissions"]);
+        wanted.goes_on(&went_back(None, Some(Mode::Default), 0.0));
+        let args = &wanted.args;
+        assert_eq!(args.permission_mode, Some(ModeArg::Default));
+        assert!(!args.dangerously_skip_permissions && args.client.allow_dangerously_skip_permissions);
+    }
 }

@@ -363,6 +363,11 @@ impl App {
         }
     }
 
+    /// Whether something is asked, by the engine or by the terminal itself.
+    pub fn has_dialog(&self) -> bool {
+        self.dialog.is_some()
+    }
+
     /// Whether a question of the engine's is shown.
     pub fn is_asking(&self) -> bool {
         self.dialog.as_ref().is_some_and(|dialog| dialog.id().is_some())

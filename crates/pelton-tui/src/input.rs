@@ -80,6 +80,21 @@ impl Command {
             Self::Enter | Self::HistoryOlder | Self::HistoryNewer | Self::Search | Self::Cancel => false,
         }
     }
+
+    /// Whether it goes somewhere in the text, and can do nothing else.
+    fn goes(self) -> bool {
+        matches!(
+            self,
+            Self::Left
+                | Self::Right
+                | Self::WordLeft
+                | Self::WordRight
+                | Self::LineStart
+                | Self::LineEnd
+                | Self::Start
+                | Self::End
+        )
+    }
 }
 
 /// What came of a command.
@@ -225,6 +240,7 @@ impl Editor {
             Some(sign) => self.buffer.insert(sign.encode_utf8(&mut [0; 4])),
             None => {
                 let (caret, text) = (self.buffer.caret(), parts::without_signs(&text));
+                self.vim_saw_words(&text);
                 self.buffer.replace(caret..caret, &text);
             }
         }
@@ -322,8 +338,14 @@ impl Editor {
             Command::KillWordAfter => self.kill(caret..self.buffer.word_after(caret), &last),
             Command::Yank => self.yank(caret..caret, 0),
             Command::YankOlder => {
-                if let Last::Yank(range, which) = last {
-                    self.yank(range, (which + 1) % self.kills.len().max(1));
+                // Only where what was put back still stands is another put in its place.
+                if let Last::Yank(range, which) = last
+                    && self
+                        .kills
+                        .get(which)
+                        .is_some_and(|put| self.buffer.text().get(range.clone()) == Some(put))
+                {
+                    self.yank(range, (which + 1) % self.kills.len());
                 }
             }
             Command::Undo => return self.changed_if(|editor| editor.buffer.undo()),
@@ -333,6 +355,8 @@ impl Editor {
             Command::HistoryNewer => return self.browse(Direction::Newer),
             Command::Search => {
                 let at = self.history.len();
+                // What is found takes the place of what was written, and is undone alone.
+                self.buffer.part();
                 self.search = Some(Search { words: String::new(), failed: false, at, shown: false });
                 return Outcome::Changed;
             }
@@ -364,6 +388,7 @@ impl Editor {
         let caret = self.buffer.caret();
         if self.before_caret().ends_with('\\') {
             self.buffer.replace(caret - 1..caret, "\n");
+            self.vim_saw_line_end();
             return Outcome::Changed;
         }
         if self.buffer.text().trim().is_empty() {

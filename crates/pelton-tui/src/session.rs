@@ -48,7 +48,7 @@ use crate::theme::Role;
 pub use answers::sessions_of;
 pub use choose::choose;
 use chores::Chore;
-pub use opening::{Left, Opening};
+pub use opening::{Left, Opening, Standing};
 use outside::Edits;
 pub use outside::{Outside, stop_here};
 use prompts::Prompts;
@@ -121,6 +121,7 @@ pub async fn run(
     if let Some(draft) = &opening.draft {
         app.draft.put_back(draft);
     }
+    let began_with = (handles.dials.model(), handles.permissions.mode());
     let mut session = Session {
         app,
         terminal,
@@ -152,6 +153,7 @@ pub async fn run(
         session_id: engine.session_id(),
         transcript: engine.transcript_file(),
         began_at,
+        began_with,
         init: None,
         agents,
         menu: engine.menu(),
@@ -213,6 +215,8 @@ struct Session<'a> {
     session_id: Uuid,
     transcript: Option<PathBuf>,
     began_at: Duration,
+    /// The model that was asked first, and how much ran without asking.
+    began_with: (String, Mode),
     /// What the newest submission began with.
     init: Option<Arc<Init>>,
     /// The agents there are, and when to use each.
@@ -249,7 +253,7 @@ impl Session<'_> {
 
     async fn last_until_left(&mut self, engine: &mut Engine) {
         while self.left.is_none() && !self.stop.is_cancelled() {
-            if let Some(need) = self.needs.pop_front() {
+            if let Some(need) = self.next_need() {
                 self.meet(need, engine).await;
                 continue;
             }
@@ -273,6 +277,12 @@ impl Session<'_> {
                 None => self.pull(engine, Work::News).await,
             }
         }
+    }
+
+    /// What is to be done next. What somebody looks at is not taken away from under their keys, except by leaving.
+    fn next_need(&mut self) -> Option<Effect> {
+        let waits = self.app.has_dialog() && self.needs.front() != Some(&Effect::Leave);
+        if waits { None } else { self.needs.pop_front() }
     }
 
     /// Waits for whatever comes next, and keeps what is shown up to date meanwhile. May be dropped and asked again.

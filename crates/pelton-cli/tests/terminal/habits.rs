@@ -148,6 +148,8 @@ fn settings_are_changed_by_their_names_if_they_mean_something() {
     seat.sees("modle");
     seat.types("/config theme\r");
     seat.sees("/config KEY=VALUE");
+    seat.types("/config permissions={\"defaultMode\":\"default\"}\r");
+    seat.sees("permissions: a group is not written whole");
     let text = std::fs::read_to_string(place.config().join("settings.json")).unwrap();
     assert!(text.contains("// mine") && text.contains("\"defaultMode\": \"plan\""), "{text}");
     assert!(text.contains("\"editorMode\": \"vim\"") && !text.contains("modle"), "{text}");
@@ -214,11 +216,7 @@ fn the_answer_goes_into_the_clipboard() {
 #[test]
 fn what_is_not_committed_is_told_as_diffs() {
     let place = Place::new();
-    let git = |words: &[&str]| {
-        let identity = ["-c", "user.name=x", "-c", "user.email=x@y"];
-        let done = Command::new("git").args(identity).args(words).current_dir(place.work()).output().unwrap();
-        assert!(done.status.success(), "{done:?}");
-    };
+    let git = |words: &[&str]| git(&place, words);
     let model = always("Well.");
     let mut seat = Seat::at(&place, &model, []);
     seat.sees("> ");
@@ -252,6 +250,94 @@ fn what_is_not_committed_is_told_as_diffs() {
     });
     assert!(!ran.exists());
     assert!(model.requests().is_empty());
+}
+
+/// What git says in a directory of the place.
+fn git(place: &Place, words: &[&str]) {
+    let identity = ["-c", "user.name=x", "-c", "user.email=x@y"];
+    let done = Command::new("git").args(identity).args(words).current_dir(place.work()).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+fn more_than_is_read_of_what_is_not_committed_is_told_to_be_more() {
+    let place = Place::new();
+    git(&place, &["init", "-q"]);
+    place.put("large.txt", &"a line of sixteen\n".repeat(6 * 1024 * 1024 / 18));
+    git(&place, &["add", "."]);
+    let model = always("Well.");
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    seat.types("/diff\r");
+    seat.sees("… more than 4 MB: `git diff` has the rest");
+    assert!(seat.rows().iter().any(|row| row.contains("large.txt · new")), "{:?}", seat.rows());
+}
+
+#[test]
+fn what_is_not_committed_is_told_whole_from_wherever_it_is_asked() {
+    let place = Place::new();
+    git(&place, &["init", "-q", "--object-format=sha256"]);
+    git(&place, &["config", "diff.relative", "true"]);
+    for name in ["staged.txt", "new.txt", "below/new.txt"] {
+        place.put(name, "one\n");
+    }
+    git(&place, &["add", "staged.txt"]);
+    let model = always("Well.");
+    let mut command = place.pelton([]);
+    command.asks(&model).env("TERM", "xterm").env("LANG", "C.UTF-8").current_dir(place.work().join("below"));
+    let mut seat = Seat::with(command, 80, 24);
+    seat.sees("> ");
+    // Nothing is committed, and this repository counts otherwise.
+    seat.types("/diff\r");
+    seat.sees("staged.txt · new · +1 −0");
+    let is_told = |seat: &Seat, row: &str| seat.rows().iter().any(|told| told == row);
+    for name in ["new.txt", "below/new.txt"] {
+        seat.until(name, |seat| is_told(seat, &format!("{name} · new, and not known to git")));
+    }
+}
+
+#[test]
+fn what_was_chosen_goes_along_into_a_branch() {
+    let place = Place::new();
+    let model = always("Answered.");
+    let mut seat = Seat::at(&place, &model, ["--model", "sonnet", "--max-budget-usd", "5", "--", "one"]);
+    seat.sees("Answered.");
+    seat.rests();
+    seat.types("/model claude-opus-4-5\r");
+    seat.types("\u{1b}[Z\u{1b}[Z");
+    seat.types("/status\r");
+    seat.sees("model claude-opus-4-5 · mode plan");
+    seat.types("/branch\r");
+    seat.sees("this is a branch now");
+    seat.types("/status\r");
+    seat.until("it says the same there", |seat| {
+        seat.rows().iter().filter(|row| row.starts_with("model claude-opus-4-5 · mode plan")).count() == 2
+    });
+    // What was spent before is no longer there to be spent.
+    let rows = seat.rows().join("\n");
+    assert!(!rows.rsplit("this is a branch now").next().unwrap().contains("of $5.00"), "{rows}");
+    seat.types("two\r");
+    seat.until("the branch is asked", |_| model.requests().len() == 2);
+    assert_eq!(model.requests()[1].body["model"], "claude-opus-4-5");
+}
+
+#[test]
+fn what_waits_takes_no_list_away_that_somebody_looks_at() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("Slow"), gate("go")]).reply([text("Later.")]));
+    let mut seat = Seat::at(&place, &model, ["one"]);
+    seat.sees("Slow");
+    seat.types("/theme\r");
+    seat.sees("(/theme waits until this is done)");
+    seat.types("/output-style\r");
+    seat.sees("Which way to answer?");
+    model.open("go");
+    seat.rests();
+    seat.types("xpl");
+    seat.sees("1 of ");
+    assert!(!seat.screen().contains("Which colours?"), "{}", seat.screen());
+    seat.types("\u{1b}");
+    seat.sees("Which colours?");
 }
 
 #[test]

@@ -87,6 +87,18 @@ fn a_dumb_terminal_is_told_the_same() {
 }
 
 #[test]
+fn where_there_are_no_keys_no_other_way_to_edit_is_switched_on() {
+    let (place, model) = (Place::new(), model(Script::new()));
+    let mut seat = Seat::at(&place, &model, ["--plain"]);
+    seat.sees("> ");
+    seat.types("/vim-mode\r");
+    seat.sees("there are no keys");
+    assert!(!place.config().join("settings.json").exists());
+    seat.types("/config editorMode=vim\r");
+    seat.sees("editorMode is vim in your settings");
+}
+
+#[test]
 fn lines_answer_what_they_name() {
     let place = Place::new();
     let server = place.put("server.sh", PROMPTING);

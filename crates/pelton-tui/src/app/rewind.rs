@@ -92,7 +92,7 @@ impl App {
         vec![Effect::Rewind(Undo { to, conversation, files })]
     }
 
-    /// Asks which model is asked from now on: its name, and a few words about it.
+    /// Asks what a command is given: each by its name, and a few words about it.
     pub fn ask_argument(&mut self, command: Command, title: &str, items: Vec<(String, String)>) {
         self.given = items.iter().map(|(name, _)| name.clone()).collect();
         self.open(Dialog::list(Own::Argument(command), List::new(title, items)));

@@ -18,6 +18,8 @@ pub(super) struct Answer {
     theme: Theme,
     columns: usize,
     markdown: Stream,
+    /// Words of an answer came that is not finished.
+    has_begun: bool,
     /// Something of the block was told as finished.
     has_told: bool,
     thinking: Option<Thinking>,
@@ -31,13 +33,22 @@ struct Thinking {
 
 impl Answer {
     pub fn new(theme: Theme, columns: usize) -> Self {
-        Self { theme, columns, markdown: Stream::new(columns, theme), has_told: false, thinking: None }
+        Self {
+            theme,
+            columns,
+            markdown: Stream::new(columns, theme),
+            has_begun: false,
+            has_told: false,
+            thinking: None,
+        }
     }
 
-    /// The next answer looks like this.
+    /// The next answer looks like this; one that has begun ends as it began.
     pub fn dress(&mut self, theme: Theme) {
         self.theme = theme;
-        self.markdown = Stream::new(self.columns, theme);
+        if !self.has_begun {
+            self.begin_anew();
+        }
     }
 
     pub fn resize(&mut self, columns: usize) {
@@ -71,6 +82,7 @@ impl Answer {
     /// More words: what is finished with them.
     pub fn text(&mut self, text: &str) -> Vec<Line<'static>> {
         let mut told = self.end_thinking();
+        self.has_begun = true;
         let lines = self.markdown.push(text);
         self.has_told |= !lines.is_empty();
         told.extend(lines);
@@ -88,14 +100,19 @@ impl Answer {
             told.push(Line::default());
         }
         self.has_told = false;
-        self.markdown = Stream::new(self.columns, self.theme);
+        self.begin_anew();
         told
+    }
+
+    fn begin_anew(&mut self) {
+        self.has_begun = false;
+        self.markdown = Stream::new(self.columns, self.theme);
     }
 
     /// What was said does not count: what is live goes, and of what is finished it is said so.
     pub fn withdraw(&mut self) -> Vec<Line<'static>> {
         self.thinking = None;
-        self.markdown = Stream::new(self.columns, self.theme);
+        self.begin_anew();
         match std::mem::take(&mut self.has_told) {
             true => vec![Line::styled(
                 "(this answer broke off, and starts again)",

@@ -1,4 +1,5 @@
 use super::*;
+use crate::theme::{Surroundings, Wanted};
 
 #[test]
 fn lines_are_broken_between_words() {
@@ -12,4 +13,37 @@ fn lines_are_broken_between_words() {
     ] {
         assert_eq!(wrapped(line, 10), rows, "{line}");
     }
+}
+
+#[test]
+fn an_answer_that_has_begun_keeps_its_words_and_its_looks_in_other_colours() {
+    let theme = |name: &str| {
+        Theme::new(
+            Surroundings {
+                term: Some("xterm-256color"),
+                colorterm: Some("truecolor"),
+                ..Surroundings::default()
+            },
+            Wanted::named(name).unwrap(),
+        )
+    };
+    let (dark, light) = (theme("dark"), theme("light"));
+    let told = |change: &dyn Fn(&mut Answer)| {
+        let mut answer = Answer::new(dark, 40);
+        let mut lines = answer.text("a `half` of");
+        change(&mut answer);
+        lines.extend(answer.text(" a `sentence`\n\n"));
+        lines.extend(answer.finish());
+        (answer, lines)
+    };
+    let (mut changed, lines) = told(&|answer| answer.dress(light));
+    assert_eq!(lines, told(&|_| {}).1);
+    assert!(lines[0].to_string().contains("a half of a sentence"), "{lines:?}");
+    // The next one has the other colours, and so has one that nothing stood before.
+    let looks = |answer: &mut Answer| [answer.text("the `next`\n\n"), answer.finish()].concat();
+    assert_eq!(looks(&mut changed), looks(&mut Answer::new(light, 40)));
+    let mut fresh = Answer::new(dark, 40);
+    fresh.dress(light);
+    assert_eq!(looks(&mut fresh), looks(&mut Answer::new(light, 40)));
+    assert_ne!(looks(&mut fresh), looks(&mut Answer::new(dark, 40)));
 }

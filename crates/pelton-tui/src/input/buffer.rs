@@ -138,7 +138,7 @@ impl Buffer {
                 break;
             }
         }
-        self.growing = false;
+        self.begin_again();
         is_undone
     }
 
@@ -153,8 +153,16 @@ impl Buffer {
                 break;
             }
         }
-        self.growing = false;
+        self.begin_again();
         is_redone
+    }
+
+    /// What comes next is no part of the edits that were undone or done again.
+    fn begin_again(&mut self) {
+        self.growing = false;
+        if self.joining == Joining::GoesOn {
+            self.joining = Joining::Begins;
+        }
     }
 
     /// Where the character before the caret begins.
@@ -213,7 +221,7 @@ impl Buffer {
 }
 
 /// Characters as people see them, with where they begin.
-pub(super) fn characters(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn characters(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
     text.grapheme_indices(true)
 }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::{Command, Editor, Outcome, command, parts};
+use super::{Command, Editor, Last, Outcome, command, parts};
 use crate::limits::KILLS_MAX;
 use keys::{Action, Motion, Op, Side, Step, Target, Understood, understood};
 use reach::{Reach, Span};
@@ -91,6 +91,7 @@ impl Editor {
                     vim.change = made;
                 }
                 self.buffer.part();
+                (self.last, self.goal) = (Last::Other, None);
                 let caret = self.buffer.caret();
                 if caret > self.buffer.line(caret).start {
                     self.buffer.go(self.buffer.before(caret));
@@ -112,15 +113,34 @@ impl Editor {
                 self.vim_escape();
                 Some(letter)
             }
-            KeyCode::Backspace if is_plain => Some('h'),
+            KeyCode::Backspace if is_plain && is_pressed && self.vim_takes_back() => {
+                return Some(Outcome::Changed);
+            }
+            KeyCode::Backspace if is_plain && is_pressed => Some('h'),
             _ => None,
         };
         if let Some(outcome) = letter.and_then(|letter| self.vim_letter(letter)) {
             return Some(outcome);
         }
-        let outcome = self.act(command(key)?);
+        let command = command(key)?;
+        // A key that is no letter is no part of what was begun with letters.
+        if let Some(vim) = &mut self.vim {
+            vim.begun.clear();
+        }
+        let outcome = self.act(command);
         self.rest();
         Some(outcome)
+    }
+
+    /// Leaves what was begun if it waits for any letter or the name of an object: there Backspace is no motion.
+    fn vim_takes_back(&mut self) -> bool {
+        let Some(vim) = &mut self.vim else { return false };
+        let leaves =
+            vim.begun.chars().next_back().is_some_and(|last| !keys::may_be_followed_by_a_motion(last));
+        if leaves {
+            vim.begun.clear();
+        }
+        leaves
     }
 
     /// A letter, if letters are commands.
@@ -138,6 +158,11 @@ impl Editor {
             Understood::Command { action, count } => (action, count),
         };
         let keys = std::mem::take(&mut vim.begun);
+        // What was put back or cut before may be gone or changed behind this.
+        self.last = Last::Other;
+        if !matches!(action, Action::Go(Motion::Up | Motion::Down)) {
+            self.goal = None;
+        }
         if action.edits() {
             vim.making = Some(Change { keys, written: Vec::new() });
             self.browse = None;
@@ -148,14 +173,37 @@ impl Editor {
         Some(outcome)
     }
 
-    /// A command of the ordinary kind was given: while something is written, it is part of the change.
+    /// What was written of the change that is being made, if one is.
+    fn written(&mut self) -> Option<&mut Vec<Command>> {
+        let vim = self.vim.as_mut().filter(|vim| vim.mode == VimMode::Insert)?;
+        Some(&mut vim.making.as_mut()?.written)
+    }
+
+    /// A command of the ordinary kind was given: while something is written, it is part of the change if it writes or goes to where more
+    /// is written. Sending, searching and looking back are none.
     pub(super) fn vim_saw(&mut self, command: Command) {
-        if let Some(vim) = &mut self.vim
-            && vim.mode == VimMode::Insert
-            && let Some(making) = &mut vim.making
-        {
-            making.written.push(command);
+        let Some(written) = self.written() else { return };
+        match command {
+            // With it goes all that was written of this change.
+            Command::Undo => written.clear(),
+            Command::Redo => {}
+            command if command.edits() || command.goes() => written.push(command),
+            _ => {}
         }
+    }
+
+    /// Words were put in at once.
+    pub(super) fn vim_saw_words(&mut self, words: &str) {
+        if let Some(written) = self.written() {
+            written.extend(words.chars().map(Command::Insert));
+        }
+    }
+
+    /// A backslash before the caret became the end of a line.
+    pub(super) fn vim_saw_line_end(&mut self) {
+        let Some(written) = self.written() else { return };
+        written.pop_if(|last| *last == Command::Insert('\\'));
+        written.push(Command::Newline);
     }
 
     /// Where letters are commands, the caret stands on a character, and a change that writes nothing is made.
@@ -194,6 +242,7 @@ impl Editor {
             Action::SwitchCase => self.switch_case(times),
             Action::Join => self.join_lines(times),
             Action::Undo => return self.repeat(Command::Undo, times),
+            Action::Redo => return self.repeat(Command::Redo, times),
             Action::Again => return self.again(),
             Action::Search => return self.act(Command::Search),
         }
@@ -382,8 +431,10 @@ impl Editor {
         }
     }
 
-    fn indent(&mut self, op: Op, lines: Range<usize>) {
+    /// Moves the lines that a range touches, each as a whole.
+    fn indent(&mut self, op: Op, touched: Range<usize>) {
         const STEP: &str = "  ";
+        let lines = self.buffer.line(touched.start).start..self.buffer.line(touched.end).end;
         let old = &self.buffer.text()[lines.clone()];
         let moved = |line: &str| match op {
             Op::Indent if !line.is_empty() => format!("{STEP}{line}"),

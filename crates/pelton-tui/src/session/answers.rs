@@ -342,7 +342,8 @@ impl Session<'_> {
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
         // Whoever went on writing while this waited goes on there.
         let written = self.app.draft.submit();
-        self.leave(Left::Branch { session, name, written });
+        let stands = self.stands();
+        self.leave(Left::Branch { session, name, written, stands });
     }
 
     fn resume(&mut self, engine: &Engine, wanted: &str) {

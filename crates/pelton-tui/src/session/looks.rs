@@ -31,6 +31,10 @@ impl Session<'_> {
 
     /// Switches the other way to edit on or off, also in other sessions.
     pub(super) fn vim_mode(&mut self) {
+        if self.app.is_plain {
+            let words = "here whole lines are read, and there are no keys: /config editorMode=vim sets it for other sessions";
+            return self.app.say(words, Role::Error);
+        }
         let mode = if self.app.draft.vim_mode().is_some() { "normal" } else { "vim" };
         let when = match mode {
             "vim" => "from now on: Esc makes letters commands, i writes again",
@@ -72,7 +76,8 @@ impl Session<'_> {
         // What is no JSON is a text.
         let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
         let when = match key {
-            THEME | EDITOR_MODE => "from now on",
+            THEME => "from now on",
+            EDITOR_MODE if !self.app.is_plain => "from now on",
             _ => "in your settings; what is read at the beginning of a session counts in the next one",
         };
         self.set(Destination::UserSettings, key, &value, when);
@@ -96,7 +101,7 @@ impl Session<'_> {
                     self.app.dress(self.app.theme().wanting(wanted));
                 }
             }
-            (EDITOR_MODE, Some(mode)) => self.app.draft.use_vim(mode == "vim"),
+            (EDITOR_MODE, Some(mode)) if !self.app.is_plain => self.app.draft.use_vim(mode == "vim"),
             _ => {}
         }
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -106,6 +111,22 @@ impl Session<'_> {
 
 /// Why a setting would not do what it seems to say.
 fn wrong_with(key: &str, value: &Value) -> Vec<String> {
+    // Written whole, it would take away what stands there already.
+    let whole = match value {
+        Value::Object(_) => Some(
+            "a group is not written whole: name what is inside of it, as in /config permissions.defaultMode=plan",
+        ),
+        Value::Array(_) => Some(
+            "a list is not written whole, for what stands in it would be gone: /config tells which file it is in",
+        ),
+        Value::Null => {
+            Some("nothing is no value: what is taken away is taken out of its file, which /config tells")
+        }
+        _ => None,
+    };
+    if let Some(why) = whole {
+        return vec![format!("{key}: {why}")];
+    }
     let file = key.rsplit('.').fold(value.clone(), |inner, key| json!({key: inner}));
     if key == THEME && value.as_str().and_then(Wanted::named).is_none() {
         return vec![format!("there is no such theme (one of {})", Wanted::NAMES.join(", "))];
@@ -138,6 +159,12 @@ mod tests {
             ("modle", json!("opus")),
             ("permissions.defaultMode", json!("sometimes")),
             ("permissions", json!("none")),
+            // These would mean something, and would throw away what stands there.
+            ("permissions", json!({"defaultMode": "plan"})),
+            ("env", json!({"LANG": "C"})),
+            ("permissions.deny", json!(["Read(.env)"])),
+            ("permissions.deny", json!(null)),
+            ("model", json!(null)),
         ] {
             assert_ne!(wrong_with(key, &value), Vec::<String>::new(), "{key}");
         }

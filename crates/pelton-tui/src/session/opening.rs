@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pelton::Options;
+use pelton::permission::Mode;
 use pelton_mcp::Server;
 use pelton_serve::{DebugLog, ServersNamed, SettingsHome};
 use uuid::Uuid;
@@ -102,6 +103,8 @@ pub enum Left {
         name: Option<String>,
         /// What was being written meanwhile.
         written: Submission,
+        /// What the copy takes over.
+        stands: Standing,
     },
     /// The same is wanted again without its end: from this prompt on.
     Before {
@@ -111,10 +114,38 @@ pub enum Left {
         prompt: Uuid,
         /// What it said, to be written again.
         said: Submission,
+        /// What is taken over.
+        stands: Standing,
     },
 }
 
+/// What stands in a session when it is left, for the one that takes its place.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Standing {
+    /// What it was called in this process.
+    pub name: Option<String>,
+    /// The model, if it is another than the session began with.
+    pub model: Option<String>,
+    /// How much runs without asking, if that is not what the session began with.
+    pub mode: Option<Mode>,
+    /// What was spent since it began here.
+    pub spent_usd: f64,
+}
+
 impl Session<'_> {
+    /// What the session that takes the place of this one takes over.
+    pub(super) fn stands(&self) -> Standing {
+        let (model, mode) = (self.handles.dials.model(), self.handles.permissions.mode());
+        let (model_before, mode_before) = &self.began_with;
+        Standing {
+            name: self.name.clone(),
+            model: Some(model).filter(|model| model != model_before),
+            mode: Some(mode).filter(|mode| mode != mode_before),
+            spent_usd: self.handles.cost.usd(),
+        }
+    }
+
     /// Leaves, and says what runs in the background and ends with the session.
     pub(super) fn leave(&mut self, left: Left) {
         for task in self.handles.tasks.running() {

@@ -38,7 +38,8 @@ impl Session<'_> {
             let entry = engine.history().iter().find(|entry| entry.id == id);
             let images = entry.map(|entry| pictures(entry)).unwrap_or_default();
             let said = Submission { images, ..said(&words) };
-            self.leave(Left::Before { session: engine.session_id(), prompt: id, said });
+            let (session, stands) = (engine.session_id(), self.stands());
+            self.leave(Left::Before { session, prompt: id, said, stands });
         }
     }
 }

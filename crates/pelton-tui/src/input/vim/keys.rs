@@ -29,6 +29,7 @@ pub(super) enum Action {
     SwitchCase,
     Join,
     Undo,
+    Redo,
     /// The newest change once more.
     Again,
     /// Looks through earlier prompts.
@@ -135,7 +136,7 @@ impl Action {
         match self {
             Self::Do(op, _) => op != Op::Yank,
             Self::Write(_) | Self::Put(_) | Self::Replace(_) | Self::SwitchCase | Self::Join => true,
-            Self::Go(_) | Self::Undo | Self::Again | Self::Search => false,
+            Self::Go(_) | Self::Undo | Self::Redo | Self::Again | Self::Search => false,
         }
     }
 }
@@ -185,6 +186,11 @@ fn counted(typed: &str) -> (Option<usize>, &str) {
     ((!digits.is_empty()).then(|| digits.parse().unwrap_or(COUNT_MAX).min(COUNT_MAX)), rest)
 }
 
+/// Whether letters that end so wait for a motion: behind a count or an operation, not behind `f`, `g`, `r` or the beginning of an object.
+pub(super) fn may_be_followed_by_a_motion(last: char) -> bool {
+    last.is_ascii_digit() || operation(last).is_some()
+}
+
 fn operation(letter: char) -> Option<Op> {
     Some(match letter {
         'd' => Op::Delete,
@@ -218,6 +224,7 @@ fn simple(letter: char) -> Option<Action> {
         '~' => Action::SwitchCase,
         'J' => Action::Join,
         'u' => Action::Undo,
+        'U' => Action::Redo,
         '.' => Action::Again,
         '/' => Action::Search,
         _ => return None,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::keys::{Kind, Motion, Object, Step};
-use crate::input::buffer::Buffer;
+use crate::input::buffer::{Buffer, characters};
 use crate::limits::YANKED_BYTES_MAX;
 
 /// Where a motion leads.
@@ -159,30 +159,47 @@ fn class(letter: char, big: bool) -> Class {
     }
 }
 
-/// The end of the run of letters of one kind that begins here.
+/// The kind of a character as people see it: marks that join a letter change nothing of it.
+fn kind_of(character: &str, big: bool) -> Class {
+    character.chars().next().map_or(Class::Blank, |letter| class(letter, big))
+}
+
+/// The end of the run of characters of one kind that begins here.
 fn run_end(text: &str, at: usize, big: bool) -> usize {
-    let Some(kind) = text[at..].chars().next().map(|letter| class(letter, big)) else { return at };
-    text[at..].find(|letter| class(letter, big) != kind).map_or(text.len(), |length| at + length)
+    let mut behind = characters(&text[at..]);
+    let Some((_, first)) = behind.next() else { return at };
+    let kind = kind_of(first, big);
+    behind.find(|(_, other)| kind_of(other, big) != kind).map_or(text.len(), |(length, _)| at + length)
+}
+
+/// Where the run of characters of this kind begins that ends here.
+fn run_start(text: &str, at: usize, kind: Class, big: bool) -> usize {
+    let run = characters(&text[..at]).rev().take_while(|(_, other)| kind_of(other, big) == kind);
+    run.last().map_or(at, |(start, _)| start)
+}
+
+/// Where what is not blank begins, here or behind.
+fn blank_end(text: &str, at: usize) -> usize {
+    let found = characters(&text[at..]).find(|(_, other)| kind_of(other, false) != Class::Blank);
+    found.map_or(text.len(), |(length, _)| at + length)
 }
 
 fn next_word(text: &str, at: usize, big: bool) -> usize {
     let begins_blank = text[at..].starts_with(char::is_whitespace);
-    let from = if begins_blank { at } else { run_end(text, at, big) };
-    text[from..].find(|letter: char| !letter.is_whitespace()).map_or(text.len(), |length| from + length)
+    blank_end(text, if begins_blank { at } else { run_end(text, at, big) })
 }
 
 fn word_end(text: &str, at: usize, big: bool) -> usize {
-    let Some(here) = text[at..].chars().next() else { return at };
-    let from = at + here.len_utf8();
-    let Some(blank) = text[from..].find(|letter: char| !letter.is_whitespace()) else { return at };
-    let end = run_end(text, from + blank, big);
-    text[..end].char_indices().next_back().map_or(at, |(last, _)| last)
+    let Some((_, here)) = characters(&text[at..]).next() else { return at };
+    let from = blank_end(text, at + here.len());
+    let word = &text[from..run_end(text, from, big)];
+    characters(word).next_back().map_or(at, |(last, _)| from + last)
 }
 
 fn word_back(text: &str, at: usize, big: bool) -> usize {
-    let before = text[..at].trim_end();
-    let Some(kind) = before.chars().next_back().map(|letter| class(letter, big)) else { return 0 };
-    before.trim_end_matches(|letter| class(letter, big) == kind).len()
+    let end = run_start(text, at, Class::Blank, big);
+    let last = characters(&text[..end]).next_back();
+    last.map_or(0, |(_, last)| run_start(text, end, kind_of(last, big), big))
 }
 
 /// Where a letter stands on a line, the so manieth from the caret.
@@ -193,14 +210,15 @@ fn sought(line: &str, caret: usize, letter: char, step: Step, times: usize) -> O
         let near = skips && line[..caret].ends_with(letter);
         let before = if near { caret - letter.len_utf8() } else { caret };
         let at = line[..before].rmatch_indices(letter).nth(times - 1)?.0;
-        return Some(if step.short { at + letter.len_utf8() } else { at });
+        let behind = characters(&line[at..]).next().map_or(0, |(_, sought)| sought.len());
+        return Some(if step.short { at + behind } else { at });
     }
     let here = line[caret..].chars().next()?.len_utf8();
     let near = skips && line[caret + here..].starts_with(letter);
     let from = caret + here + if near { letter.len_utf8() } else { 0 };
     let at = from + line[from..].match_indices(letter).nth(times - 1)?.0;
     match step.short {
-        true => line[..at].char_indices().next_back().map(|(before, _)| before),
+        true => characters(&line[..at]).next_back().map(|(before, _)| before),
         false => Some(at),
     }
 }
@@ -229,8 +247,7 @@ pub(super) fn object(buffer: &Buffer, object: Object) -> Option<Range<usize>> {
 
 fn word_around(line: &str, caret: usize, big: bool, around: bool) -> Option<Range<usize>> {
     let kind = class(line[caret..].chars().next()?, big);
-    let start = line[..caret].trim_end_matches(|letter| class(letter, big) == kind).len();
-    let end = run_end(line, caret, big);
+    let (start, end) = (run_start(line, caret, kind, big), run_end(line, caret, big));
     if !around {
         return Some(start..end);
     }
@@ -238,10 +255,9 @@ fn word_around(line: &str, caret: usize, big: bool, around: bool) -> Option<Rang
         return Some(start..run_end(line, end, big));
     }
     // The space behind it goes along, or else the space before.
-    let behind = line[end..].len() - line[end..].trim_start().len();
-    match behind {
-        0 => Some(line[..start].trim_end().len()..end),
-        blank => Some(start..end + blank),
+    match blank_end(line, end) {
+        behind if behind == end => Some(run_start(line, start, Class::Blank, big)..end),
+        behind => Some(start..behind),
     }
 }
 

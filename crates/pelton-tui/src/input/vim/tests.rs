@@ -4,20 +4,30 @@ use proptest::prelude::*;
 use super::*;
 use crate::input::{History, Submission};
 
-/// Letters, and `␛` for Esc, `⏎` for Enter, `⌫` for Backspace.
+/// Letters, and `␛` for Esc, `⏎` for Enter, `⌫` for Backspace, `→` and `↑` for arrows, `Ⓚ` for Ctrl-K and its like, `⊖` for Ctrl-_, `ⓨ` for
+/// Alt-Y.
 fn press(editor: &mut Editor, keys: &str) -> Vec<Submission> {
     let mut sent = Vec::new();
     for key in keys.chars() {
-        let code = match key {
+        let control = |letter| (KeyCode::Char(letter), KeyModifiers::CONTROL);
+        let (code, modifiers) = match key {
             '␛' => {
                 editor.vim_escape();
                 continue;
             }
-            '⏎' => KeyCode::Enter,
-            '⌫' => KeyCode::Backspace,
-            letter => KeyCode::Char(letter),
+            '⏎' => (KeyCode::Enter, KeyModifiers::NONE),
+            '⌫' => (KeyCode::Backspace, KeyModifiers::NONE),
+            '→' => (KeyCode::Right, KeyModifiers::NONE),
+            '↑' => (KeyCode::Up, KeyModifiers::NONE),
+            'Ⓚ' => control('k'),
+            'Ⓤ' => control('u'),
+            'Ⓨ' => control('y'),
+            'Ⓡ' => control('r'),
+            '⊖' => control('_'),
+            'ⓨ' => (KeyCode::Char('y'), KeyModifiers::ALT),
+            letter => (KeyCode::Char(letter), KeyModifiers::NONE),
         };
-        if let Some(Outcome::Submit(submission)) = editor.press(&KeyEvent::new(code, KeyModifiers::NONE)) {
+        if let Some(Outcome::Submit(submission)) = editor.press(&KeyEvent::new(code, modifiers)) {
             sent.push(submission);
         }
     }
@@ -83,6 +93,19 @@ fn motions_lead_where_they_lead_in_vi() {
         ("|abc", "fz", "|abc"),
         ("|日本語 テスト", "wl", "日本語 テ|スト"),
         ("|👩‍👩‍👧x", "l", "👩‍👩‍👧|x"),
+        // A mark is no word of its own.
+        ("|cafe\u{301} next", "w", "cafe\u{301} |next"),
+        ("|cafe\u{301} next", "e", "caf|e\u{301} next"),
+        ("cafe\u{301} |next", "b", "|cafe\u{301} next"),
+        ("cafe\u{301} |next", "Te", "cafe\u{301}| next"),
+        // A column is kept by what goes up and down, and by nothing else.
+        ("abcdef\nabcdef\n|abcdef", "gg$j0j", "abcdef\nabcdef\n|abcdef"),
+        ("abc|d\na\nabcd", "jj", "abcd\na\nabc|d"),
+        // What was begun is over with a key that is none of it.
+        ("|one two", "d→w", "one |two"),
+        ("on|e", "r⌫l", "on|e"),
+        ("on|e", "f⌫h", "o|ne"),
+        ("on|e", "2⌫", "|one"),
     ] {
         check(before, keys, after);
     }
@@ -135,6 +158,17 @@ fn operations_take_what_they_take_in_vi() {
         ("o|ne\ntwo", ">>", "  |one\ntwo"),
         ("|one\n   two", ">j", "  |one\n     two"),
         ("  o|ne", "<<", "|one"),
+        ("one t|wo three", ">w", "  |one two three"),
+        ("  one t|wo three", "<b", "|one two three"),
+        ("f({\n  a|b\n})", ">i{", "  |f({\n    ab\n  })"),
+        ("one t|wo", "d⌫", "one |wo"),
+        ("one t|wo", "di⌫w", "one tw|o"),
+        ("|cafe\u{301} next", "dw", "|next"),
+        ("|cafe\u{301} next", "de", "| next"),
+        ("cafe\u{301} |next", "db", "|next"),
+        ("c|afe\u{301} next", "diw", "| next"),
+        ("cafe\u{301} nex|t", "dTe", "cafe\u{301} ne|t"),
+        ("|cafe\u{301} next", "dt ", "| next"),
     ] {
         check(before, keys, after);
     }
@@ -151,6 +185,8 @@ fn what_is_taken_can_be_put() {
         ("|one two", "yw$p", "one twoone| "),
         ("|one", "yw3P", "oneoneon|eone"),
         ("|one", "p", "|one"),
+        // Cut one after the other is what nothing stands between.
+        ("|a b", "wⓀ0Ⓚp", "a| "),
     ] {
         check(before, keys, after);
     }
@@ -174,6 +210,7 @@ fn what_is_written_begins_where_it_begins_in_vi() {
         ("o|ne two", "CX␛", "o|X"),
         ("|one", "sX␛", "|Xne"),
         ("f(a|, b)", "ci(X␛", "f(|X)"),
+        ("|cafe\u{301} next", "cwX␛", "|X next"),
     ] {
         check(before, keys, after);
     }
@@ -195,9 +232,61 @@ fn changes_are_undone_whole_and_done_again() {
         ("|one two", "xw.", "ne |wo"),
         ("|one two", "d␛w", "one |two"),
         ("|one two", ".", "|one two"),
+        ("|one two", "dwuU", "|two"),
+        ("|one two", "xxuuUU", "|e two"),
+        ("|one two", "xuUU", "|ne two"),
+        ("|one two", "dwuU.", "|"),
+        // Undone while it is written, it is gone, and what comes next is a change of its own.
+        ("|one two", "xcwab⊖cd␛u", "|ne two"),
+        ("|one two three", "cwab⊖X␛w.", "Xone |X three"),
+        ("one| two", "xaY⊖Z␛u", "onet|wo"),
+        // The end of a line is written again, and never sent.
+        ("|a", "A\\⏎b␛.", "a\nb\n|b"),
+        ("|a", "A\\⏎b␛u", "|a"),
+        ("|a b", "cwX→Y␛0.", "X |YYb"),
     ] {
         check(before, keys, after);
     }
+}
+
+#[test]
+fn what_is_pasted_into_a_change_is_done_again_with_it() {
+    let mut editor = editor("|a");
+    press(&mut editor, "A-");
+    editor.paste("b c");
+    press(&mut editor, "+␛.");
+    assert_eq!(told(&editor), "a-b c+-b c|+");
+}
+
+#[test]
+fn a_prompt_of_before_takes_the_place_of_what_is_written_and_gives_it_back() {
+    let mut editor = editor("|one two");
+    editor.history.add(crate::input::Draft::of("found"));
+    press(&mut editor, "wcwX YⓇfo⏎");
+    assert_eq!(told(&editor), "found|");
+    press(&mut editor, "⊖");
+    assert_eq!(told(&editor), "one X Y|", "it is undone alone");
+    press(&mut editor, "Ⓡfo");
+    editor.act(Command::Cancel);
+    assert_eq!(told(&editor), "one X Y|");
+    // Nor does doing the change again send anything.
+    press(&mut editor, "␛0");
+    assert!(press(&mut editor, "..").is_empty());
+}
+
+#[test]
+fn what_was_put_back_is_replaced_only_where_it_still_stands() {
+    let mut editor = Editor::new(History::default());
+    editor.use_vim(true);
+    press(&mut editor, "helloⓊⓎ␛ccⓨ");
+    assert_eq!(told(&editor), "|");
+    press(&mut editor, "oneⓊtwoⓊⓎ");
+    assert_eq!(told(&editor), "two|");
+    editor.act(Command::YankOlder);
+    assert_eq!(told(&editor), "one|");
+    editor.buffer.replace(0..3, "é");
+    editor.act(Command::YankOlder);
+    assert_eq!(told(&editor), "é|");
 }
 
 #[test]
@@ -247,20 +336,25 @@ proptest! {
     #[test]
     fn no_keys_break_anything(
         text in "[ab .,\\n(){}\"é日👩‍👧]{0,24}",
-        keys in "[hjklwebWEB0^$GgfFtT;,dcyxXsSDCYiaIAoOpPr~Ju.23<>\"(){}␛⌫ab é日]{0,40}",
+        keys in "[hjklwebWEB0^$GgfFtT;,dcyxXsSDCYiaIAoOpPr~JuU.23<>\"(){}␛⌫→↑ⓀⓊⓎⓇ⊖ⓨab é日\u{301}\\\\]{0,40}",
     ) {
+        const BEFORE: [&str; 2] = ["ab b", "é\nab"];
         let mut editor = editor("|");
+        BEFORE.iter().for_each(|words| editor.history.add(crate::input::Draft::of(words)));
         editor.set(&text);
         editor.vim_escape();
         press(&mut editor, &keys);
         let (text, caret) = (editor.buffer.text(), editor.buffer.caret());
         prop_assert!(text.is_char_boundary(caret));
+        editor.act(Command::Cancel);
         editor.vim_escape();
         editor.vim_escape();
         editor.rest();
         let line = editor.buffer.line(editor.buffer.caret());
         prop_assert!(editor.is_empty() || editor.buffer.caret() < line.end || line.is_empty());
         while editor.act(Command::Undo) != Outcome::Nothing {}
-        prop_assert!(editor.is_empty() || editor.buffer.text() == parts::plain_line_ends(&editor.whole()));
+        // A prompt of before that was changed is one that was begun with those words.
+        let left = editor.buffer.text();
+        prop_assert!(editor.is_empty() || BEFORE.contains(&left), "{left:?}");
     }
 }
