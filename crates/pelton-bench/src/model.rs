@@ -32,7 +32,9 @@ pub(crate) type Script = Arc<dyn Fn(usize) -> Vec<Piece> + Send + Sync>;
 pub(crate) struct Came {
     /// Its last byte.
     pub whole: Instant,
-    /// When the answer was written to its last byte.
+    /// How long it was.
+    pub bytes: usize,
+    /// When the last byte of the answer was about to be written.
     pub answered: Option<Instant>,
 }
 
@@ -131,7 +133,7 @@ async fn serve(mut stream: TcpStream, notes: Arc<Mutex<Notes>>) -> io::Result<()
             if notes.first.is_empty() {
                 notes.first = body.to_vec();
             }
-            notes.came.push(Came { whole, answered: None });
+            notes.came.push(Came { whole, bytes: head + length, answered: None });
             (notes.came.len() - 1, notes.script.clone(), notes.watch.clone())
         };
         held.drain(..head + length);
@@ -147,11 +149,11 @@ async fn serve(mut stream: TcpStream, notes: Arc<Mutex<Notes>>) -> io::Result<()
                 Piece::Mark => lock().marks.push(Instant::now()),
             }
         }
-        stream.write_all(b"0\r\n\r\n").await?;
-        let answered = Instant::now();
+        // Before the last byte leaves: whoever reads it may have answered before this thread goes on.
         if let Some(came) = lock().came.get_mut(number) {
-            came.answered = Some(answered);
+            came.answered = Some(Instant::now());
         }
+        stream.write_all(b"0\r\n\r\n").await?;
     }
 }
 

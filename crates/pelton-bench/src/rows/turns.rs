@@ -179,7 +179,7 @@ pub(crate) fn growth(bench: &Bench) -> io::Result<(Vec<Row>, Vec<Curve>)> {
     let mut ratio =
         Row::new("late gap beside the early one, its bytes' own cost taken off", "times", Some(1.5));
     let mut curves = Vec::new();
-    let mut bytes_cost = 0.0;
+    let mut per_byte = 0.0;
     for program in bench.programs.iter().take(2) {
         bench.model.play(reads(bench, program, turns));
         let noted: Arc<Mutex<Vec<(usize, Duration, u64)>>> = Arc::default();
@@ -197,15 +197,19 @@ pub(crate) fn growth(bench: &Bench) -> io::Result<(Vec<Row>, Vec<Curve>)> {
         if !output.status.success() {
             return Err(io::Error::other(format!("{} failed in a long session", program.name())));
         }
-        let gaps = gaps(&bench.model.notes().came);
+        let came = bench.model.notes().came.clone();
+        let gaps = gaps(&came);
         let (first, last) = (median(&gaps[EARLY]), median(&gaps[gaps.len().saturating_sub(LATE_TURNS)..]));
         early.add(program.name(), &[first]);
         late.add(program.name(), &[last]);
+        // Requests of the two are not equally long: what counts is what a byte takes.
+        let longer = more_bytes(&came);
         if matches!(program, Program::Bare(_)) {
-            bytes_cost = (last - first).max(0.0);
+            per_byte = (last - first).max(0.0) / longer.max(1.0);
             continue;
         }
-        ratio.add(program.name(), &[(last - bytes_cost).max(0.0) / first.max(f64::MIN_POSITIVE)]);
+        let own = (last - per_byte * longer).max(0.0);
+        ratio.add(program.name(), &[own / first.max(f64::MIN_POSITIVE)]);
         let noted = std::mem::take(&mut *noted.lock().unwrap_or_else(PoisonError::into_inner));
         let pairs = noted.iter().zip(noted.iter().skip(1));
         let per_turn =
@@ -222,6 +226,12 @@ pub(crate) fn growth(bench: &Bench) -> io::Result<(Vec<Row>, Vec<Curve>)> {
     }
     curves.extend(resume_curve(bench)?);
     Ok((vec![early, late, ratio], curves))
+}
+
+/// How much longer the last requests are than the early ones.
+fn more_bytes(came: &[Came]) -> f64 {
+    let median_of = |came: &[Came]| median(&came.iter().map(|came| came.bytes as f64).collect::<Vec<_>>());
+    median_of(&came[came.len().saturating_sub(LATE_TURNS)..]) - median_of(&came[EARLY])
 }
 
 /// How long going on takes with sessions of several lengths.
