@@ -10,7 +10,7 @@ use pelton_wire::pieces::{Pieces, Stretch};
 use super::View;
 
 /// So many parts have their bytes put together. What is newer, and less than that, is gone through for every request.
-pub(super) const STRETCH_PARTS: usize = 64;
+pub(super) const STRETCH_PARTS: usize = 128;
 
 const FIRST_USER: Bytes = Bytes::from_static(br#"{"role":"user","content":["#);
 const FIRST_ASSISTANT: Bytes = Bytes::from_static(br#"{"role":"assistant","content":["#);
