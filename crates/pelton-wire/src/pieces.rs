@@ -13,7 +13,7 @@ use bytes::Bytes;
 /// use bytes::Bytes;
 /// use pelton_wire::pieces::{Pieces, Stretch};
 ///
-/// let old = Stretch::new(vec![Bytes::from_static(b"said "), Bytes::from_static(b"long ago, ")]);
+/// let old = Stretch::new(&[Bytes::from_static(b"said "), Bytes::from_static(b"long ago, ")]);
 /// let mut pieces = Pieces::default();
 /// pieces.share(&old);
 /// pieces.push(Bytes::from_static(b"and just now"));
@@ -113,7 +113,7 @@ const LONG_BYTES: usize = 16 * 1024;
 
 impl Stretch {
     /// Puts pieces together.
-    pub fn new(pieces: Vec<Bytes>) -> Self {
+    pub fn new(pieces: &[Bytes]) -> Self {
         let length = pieces.iter().map(|piece| piece.len() as u64).sum();
         let is_short = |piece: &Bytes| piece.len() < LONG_BYTES;
         let runs = pieces.chunk_by(|one, other| is_short(one) && is_short(other));
@@ -169,7 +169,7 @@ mod tests {
     fn short_neighbours_become_one_piece_and_long_ones_are_not_copied() {
         let (short, long) = (Bytes::from_static(b"short"), Bytes::from(vec![b'x'; LONG_BYTES]));
         let stretch =
-            Stretch::new(vec![short.clone(), short.clone(), long.clone(), short.clone(), long.clone()]);
+            Stretch::new(&[short.clone(), short.clone(), long.clone(), short.clone(), long.clone()]);
         let mut pieces = Pieces::default();
         pieces.share(&stretch);
         let all: Vec<Bytes> = pieces.iter().cloned().collect();
@@ -181,10 +181,10 @@ mod tests {
     #[test]
     fn whoever_goes_through_finds_every_piece_once() {
         let piece = |name: &'static str| Bytes::from_static(name.as_bytes());
-        let empty = Stretch::new(Vec::new());
+        let empty = Stretch::new(&[]);
         let mut pieces = Pieces::from(vec![piece("a")]);
         pieces.share(&empty);
-        pieces.share(&Stretch::new(vec![piece("b"), piece(""), piece("c")]));
+        pieces.share(&Stretch::new(&[piece("b"), piece(""), piece("c")]));
         pieces.append(&pieces.clone());
         pieces.share(&empty);
         let (mut place, mut gone_through) = (Place::default(), Vec::new());

@@ -31,7 +31,7 @@ impl View {
             if number == self.stretches.len() {
                 let mut unmarked = Vec::with_capacity(STRETCH_PARTS * 2);
                 self.write(places.clone(), [None; 2], kept, |piece| unmarked.push(piece));
-                self.stretches.push(Stretch::new(unmarked));
+                self.stretches.push(Stretch::new(&unmarked));
             }
             if marks.iter().flatten().any(|mark| places.contains(mark)) {
                 self.write(places, marks, kept, |piece| pieces.push(piece));
