@@ -60,7 +60,11 @@ impl Asker for Obliging {
         let is_heard =
             || std::fs::read_to_string(&self.heard).is_ok_and(|all| all.contains("PermissionRequest"));
         Box::pin(async move {
-            while !is_heard() {
+            // A hook that is never called is told by the counts, and not by a test that hangs.
+            for _ in 0..2_000 {
+                if is_heard() {
+                    break;
+                }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             Answer::allow()
