@@ -107,6 +107,8 @@ pub const TRANSCRIPT_FAULTS_LISTED_MAX: usize = 1_000;
 
 /// Permission rules added during a session.
 pub const RULES_ADDED_MAX: usize = 1_000;
+/// How long the pattern of a rule over paths may be: as long as a path.
+pub const PATH_RULE_BYTES_MAX: usize = 4096;
 /// Working directories of a session besides the one it started in.
 pub const DIRECTORIES_ADDED_MAX: usize = 1_000;
 

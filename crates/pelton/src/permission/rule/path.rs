@@ -1,11 +1,13 @@
 //! Patterns over paths, as in `.gitignore`, and where they begin.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::super::place::{Here, Place};
 use super::Need;
+use crate::limits::PATH_RULE_BYTES_MAX;
 
 /// Allowing and denying read some patterns differently: what only restricts reaches further.
 #[derive(Debug, Clone)]
@@ -17,7 +19,28 @@ pub(super) struct PathPattern {
 #[derive(Debug, Clone)]
 struct Anchored {
     anchor: Anchor,
-    lines: Gitignore,
+    lines: Lines,
+}
+
+/// Lines as of an ignore file. They were read when the rule was; they are made into something that matches when the first path is held
+/// against them. Most rules are never asked in a run, and making one takes longer than reading all settings.
+#[derive(Debug, Clone)]
+struct Lines {
+    read: GitignoreBuilder,
+    made: OnceLock<Option<Gitignore>>,
+}
+
+impl Lines {
+    /// Whether a path, or one above it, is on the lines. What cannot be made is on all lines that restrict and on none that
+    /// allow: its length is bounded, so nobody has seen one.
+    fn have(&self, path: &Path, need: Need) -> bool {
+        // Nobody knows yet whether what is named is a directory: in doubt it restricts.
+        let in_doubt = need == Need::Catch;
+        match self.made.get_or_init(|| self.read.build().ok()) {
+            Some(lines) => lines.matched_path_or_any_parents(path, in_doubt).is_ignore(),
+            None => in_doubt,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +58,9 @@ enum Anchor {
 impl PathPattern {
     pub fn new(pattern: &str) -> Result<Self, String> {
         let pattern = pattern.trim();
+        if pattern.len() > PATH_RULE_BYTES_MAX {
+            return Err(format!("a pattern over paths has {PATH_RULE_BYTES_MAX} bytes at the most"));
+        }
         if pattern.starts_with('!') {
             return Err("a path cannot be taken out with '!': write a rule of the other kind".to_owned());
         }
@@ -128,16 +154,11 @@ impl Anchored {
         for line in lines {
             builder.add_line(None, line).map_err(|error| error.to_string())?;
         }
-        Ok(Self { anchor, lines: builder.build().map_err(|error| error.to_string())? })
+        Ok(Self { anchor, lines: Lines { read: builder, made: OnceLock::new() } })
     }
 
     fn matches(&self, path: &Path, here: &Here, source: Option<&Path>, need: Need) -> bool {
-        // Nobody knows yet whether what is named is a directory: in doubt it restricts.
-        let is_dir = need == Need::Catch;
-        let below = |root: &Path| {
-            path.strip_prefix(root)
-                .is_ok_and(|rest| self.lines.matched_path_or_any_parents(rest, is_dir).is_ignore())
-        };
+        let below = |root: &Path| path.strip_prefix(root).is_ok_and(|rest| self.lines.have(rest, need));
         let below_one = |roots: &[PathBuf]| roots.iter().any(|root| below(root));
         match (self.anchor, source) {
             (Anchor::Root, _) => below(Path::new("/")),
@@ -150,6 +171,38 @@ impl Anchored {
                 // A command that changes the directory does not take prohibitions along.
                 let starts_elsewhere = *here.cwd != *here.base.start;
                 above(&here.cwd) || (need == Need::Catch && starts_elsewhere && above(&here.base.start))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_pattern_longer_than_any_path_is_refused() {
+        assert!(PathPattern::new(&"?".repeat(PATH_RULE_BYTES_MAX)).is_ok());
+        let refused = PathPattern::new(&"?".repeat(PATH_RULE_BYTES_MAX + 1)).unwrap_err();
+        assert!(refused.contains("4096 bytes"), "{refused}");
+    }
+
+    #[test]
+    fn what_cannot_be_made_restricts_and_allows_nothing() {
+        let lines = Lines { read: GitignoreBuilder::new(""), made: OnceLock::from(None) };
+        assert!(lines.have(Path::new("a"), Need::Catch));
+        assert!(!lines.have(Path::new("a"), Need::Vouch));
+    }
+
+    proptest! {
+        // Mistakes are told when a rule is read: nothing is left to go wrong when it is first asked.
+        #[test]
+        fn whatever_is_read_can_be_made(pattern in r"(/|//|~/|\./|\.\./|!)?([a-zé*?{},\[\]^\\/.-]|\*\*){0,40}", times in 1_usize..90) {
+            if let Ok(read) = PathPattern::new(&pattern.repeat(times)) {
+                prop_assert!(read.vouches.lines.read.build().is_ok());
+                prop_assert!(read.catches.lines.read.build().is_ok());
             }
         }
     }
