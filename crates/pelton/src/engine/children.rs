@@ -24,7 +24,8 @@ pub(super) use judge::Judges;
 pub(super) use roster::Roster;
 
 use super::kin::{AgentSelf, Kin, Seat};
-use super::{Engine, StartError, queue_of};
+use super::start::queue_of;
+use super::{Engine, StartError};
 use crate::context::SystemPrompt;
 use crate::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, Event};
 use crate::history::History;

@@ -8,13 +8,12 @@ use pelton_model::stream::Sender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::input::Begun;
+use super::opening::Begun;
 use super::{EndReason, Engine, gather};
 use crate::event::Event;
 use crate::file_history::FileHistory;
 use crate::tools::builtin::tasks::Tasks;
 use crate::tools::builtin::todo::Todos;
-use crate::tools::changed::ChangedFiles;
 use crate::transcript::TranscriptError;
 use crate::turn::live::CacheAudit;
 
@@ -57,17 +56,15 @@ impl Engine {
         }
         self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&options.cwd);
         options.files.forget();
-        self.files_told = options.files.now();
-        self.files_noted = self.files_told;
+        self.file_news.forget(options.files.now());
         self.memory = gather::memory(options, &self.kin.permissions);
         self.skills.forget();
         self.kin.hooks.forget_skills();
         self.offer.forget();
         self.question.prefix = Arc::new(Prefix::default());
         (self.todos, self.tasks) = (Todos::default(), Tasks::default());
-        (self.cache, self.changed_files) = (CacheAudit::default(), ChangedFiles::default());
+        self.cache = CacheAudit::default();
         (self.begun, self.has_gathered, self.plan_told) = (Begun::No, false, false);
-        self.start_contexts.clear();
-        self.initial_message = None;
+        self.to_tell.forget();
     }
 }

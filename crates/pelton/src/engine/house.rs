@@ -214,15 +214,15 @@ impl Engine {
 
     /// A client has set another model: hooks are asked before it counts, and told when it does.
     pub(super) async fn heed_client(&mut self, cancel: &CancellationToken, told: &mut Vec<Event>) {
-        self.dials.set_planning(self.kin.permissions.mode() == Mode::Plan);
-        let (from, to) = (self.options.model.clone(), self.dials.model());
+        self.panel.dials.set_planning(self.kin.permissions.mode() == Mode::Plan);
+        let (from, to) = (self.options.model.clone(), self.panel.dials.model());
         if from == to || self.kin.agent.is_some() {
             return self.heed_dials();
         }
         let refused = self.may_switch(&from, &to, &to, "sdk", cancel, told).await.err();
         if let Some(content) = refused {
             // It was the model before, so it may be asked.
-            let _ = self.dials.set_model(Some(&from));
+            let _ = self.panel.dials.set_model(Some(&from));
             told.push(Event::Informational { content, prevents_continuation: false });
         }
         self.heed_dials();
@@ -243,7 +243,7 @@ impl Engine {
             let to = catalogue::resolve(model);
             self.may_switch(&from, &to, requested, "command", cancel, told).await?;
         }
-        self.dials.set_model(wanted).map_err(|error| error.to_string())?;
+        self.panel.dials.set_model(wanted).map_err(|error| error.to_string())?;
         self.heed_dials();
         let to = self.options.model.clone();
         if to != from {

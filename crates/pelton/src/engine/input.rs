@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use pelton_model::{Effort, catalogue};
 use pelton_wire::content::Block;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -21,7 +20,7 @@ use crate::context::attachment::Attachment;
 use crate::context::{Surroundings, git_branch, news_of_the_branch, news_of_the_day, reminder};
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
-use crate::hooks::{Arrived, Expanded, Fired, SessionHooks};
+use crate::hooks::{Expanded, Fired, SessionHooks};
 use crate::limits::SKILLS_STACKED_MAX;
 use crate::permission::{Loan, Mode};
 use crate::prompt::{Prompt, PromptBlock};
@@ -56,17 +55,6 @@ pub(super) enum Taken {
         /// Nothing was done about it yet: a prompt that waited goes on waiting.
         before_it_began: bool,
     },
-}
-
-/// How far the hooks of the session's start have come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begun {
-    /// They are to run.
-    No,
-    /// An interrupt cut them: they are to run again.
-    InPart,
-    /// They have run.
-    Whole,
 }
 
 /// What the model is asked, and how.
@@ -136,7 +124,7 @@ impl Engine {
         let gathering = self.gather();
         let source = if self.options.resume.is_some() { "resume" } else { "startup" };
         let (gathered, ()) = tokio::join!(gathering, self.begin_session(source, &hooks, cancel, told));
-        if std::mem::take(&mut self.skills_came) {
+        if std::mem::take(&mut self.to_tell.skills_came) {
             // They were looked for while the hooks were at work that brought some.
             self.skills.discover().await;
         }
@@ -185,12 +173,12 @@ impl Engine {
             Some(taken) => return Ok(taken),
             None => {}
         }
-        if let Some(words) = self.initial_message.take().filter(|_| typed) {
+        if let Some(words) = self.to_tell.initial_message.take().filter(|_| typed) {
             prompt.blocks.insert(0, PromptBlock::Text(words));
         }
         let mut changed = self.changed_meanwhile().await;
         let now = self.options.world.monotonic();
-        changed.extend(self.changed_files.look(&self.options.files, Which::All, now).await);
+        changed.extend(self.file_news.changed.look(&self.options.files, Which::All, now).await);
         if !prompt.verbatim && self.options.attaches_mentioned {
             let cx = self.tool_cx(cancel.child_token());
             let Mentioned { attached, problems } =
@@ -208,7 +196,7 @@ impl Engine {
         let agent = around.agent.take();
         let prompt =
             self.record_input(&prompt, queued, Around { changed, ..around }, branch, gathered, told).await?;
-        if let Some(title) = self.title_wanted.take() {
+        if let Some(title) = self.to_tell.title.take() {
             // A name is a courtesy: without one the session is found by its first words.
             let _ = self.title().set(&title);
         }
@@ -288,7 +276,7 @@ impl Engine {
         } else if let Some(news) = news {
             self.session.record_attachment(&Attachment::served(self.offer.told(), news))?;
         }
-        let of_roots = self.memory.of_roots(std::mem::take(&mut self.roots_to_tell)).await;
+        let of_roots = self.memory.of_roots(std::mem::take(&mut self.to_tell.roots)).await;
         for instructions in gathered.instructions.into_iter().chain(of_roots) {
             told.push(Event::Attachment(self.session.record_attachment(&instructions)?));
         }
@@ -300,17 +288,17 @@ impl Engine {
         if let Some(changed) = attachment_of(around.changed) {
             told.push(Event::Attachment(self.session.record_attachment(&changed)?));
         }
-        let mut contexts = std::mem::take(&mut self.start_contexts);
+        let mut contexts = std::mem::take(&mut self.to_tell.contexts);
         contexts.extend(another_day);
         contexts.extend(another_branch);
-        contexts.extend(std::mem::take(&mut self.lost_agents).iter().map(|agent| lost_agent(agent)));
+        contexts.extend(std::mem::take(&mut self.to_tell.lost_agents).iter().map(|agent| lost_agent(agent)));
         contexts.extend(self.background.news_for_model());
         contexts.extend(self.news_of_plan_mode());
         contexts.extend(around.contexts);
         self.session.record_around(&contexts, &around.attached)?;
         // What the prompt mentions was read.
-        let read = self.options.files.used_since(self.files_told);
-        self.files_told = self.options.files.now();
+        let read = self.options.files.used_since(self.file_news.told);
+        self.file_news.told = self.options.files.now();
         for attachment in self.memory.touched(read).await {
             told.push(Event::Attachment(self.session.record_attachment(&attachment)?));
         }
@@ -338,84 +326,6 @@ impl Engine {
             (false, true) => Some(plan::rules(self.options.plan_instructions.as_deref())),
             (true, false) => Some("Plan mode is over: you may change things again.".to_owned()),
             _ => None,
-        }
-    }
-
-    /// Tells hooks of instruction files that the model is about to be told, and of files that they watch.
-    async fn hear_files(&self, hooks: &SessionHooks, told: &mut Vec<Event>) {
-        let cwd = self.cwd();
-        for instructed in self.memory.take_instructed() {
-            if let Some(fired) = hooks.instructed(&instructed, &cwd).await {
-                tell(fired, told);
-            }
-        }
-        for (file, what) in self.watched_files.look() {
-            if let Some(fired) = hooks.file_changed(&file, what, &cwd).await {
-                self.watched_files.add_named(&fired.verdict.extras, &cwd);
-                tell(fired, told);
-            }
-        }
-    }
-
-    /// The hooks of the session's start, once in its life unless an interrupt cut them. Their words wait for the first
-    /// prompt that is recorded.
-    pub(super) async fn begin_session(
-        &mut self,
-        source: &str,
-        hooks: &SessionHooks,
-        cancel: &CancellationToken,
-        told: &mut Vec<Event>,
-    ) {
-        if self.begun == Begun::Whole {
-            return;
-        }
-        self.begun = Begun::InPart;
-        self.make_room_for_variables();
-        let cwd = self.cwd();
-        self.watched_files.add(self.kin.hooks.watched_names().into_iter().map(|name| cwd.join(name)));
-        let mut contexts = Vec::new();
-        let (mut initial, mut skills_came) = (None, false);
-        let set_up = match self.options.setup {
-            Some(setup) => hooks.set_up(setup.name()).await,
-            None => None,
-        };
-        let started = hooks.session_start(source, &self.options.model).await;
-        if (set_up.is_none() && started.is_none()) || !cancel.is_cancelled() {
-            self.begun = Begun::Whole;
-        }
-        for fired in set_up.into_iter().chain(started) {
-            self.heed_title(Some(&fired));
-            contexts.extend(fired.verdict.contexts.iter().cloned());
-            let extras = &fired.verdict.extras;
-            let message = extras.get("initialUserMessage").and_then(Value::as_str);
-            let message =
-                message.filter(|words| self.options.heeds_initial_message && !words.trim().is_empty());
-            initial = message.map(str::to_owned).or(initial);
-            skills_came |= extras.get("reloadSkills") == Some(&Value::Bool(true));
-            self.watched_files.add_named(extras, &cwd);
-            tell(fired, told);
-        }
-        if self.begun == Begun::Whole {
-            self.start_contexts = contexts;
-            (self.initial_message, self.skills_came) = (initial, skills_came);
-        }
-    }
-
-    /// A hook may say what the session is called.
-    fn heed_title(&mut self, fired: Option<&Fired>) {
-        let title = fired.and_then(|fired| fired.verdict.extras.get("sessionTitle")?.as_str());
-        if let Some(title) = title.map(str::trim).filter(|title| !title.is_empty()) {
-            self.title_wanted = Some(title.to_owned());
-        }
-    }
-
-    /// What hooks said since the last submission that nobody waited for. Their words wait for the prompt, too.
-    fn hear_background(&mut self, hooks: &SessionHooks, told: &mut Vec<Event>) {
-        for Arrived { run, context, messages, wakes } in hooks.hooks.take_arrived() {
-            self.start_contexts.extend(context.into_iter().chain(wakes));
-            let said = messages.into_iter();
-            told.push(Event::Hook(Arc::new(run)));
-            told.extend(said.map(|content| Event::Informational { content, prevents_continuation: false }));
         }
     }
 

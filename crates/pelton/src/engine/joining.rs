@@ -168,7 +168,7 @@ impl Engine {
             if let Some(fired) = hooks.directory_added(&root.dir, "register_repo_root", &self.cwd()).await {
                 tell(fired, told);
             }
-            self.roots_to_tell.extend(root.instructs.then_some(root.dir));
+            self.to_tell.roots.extend(root.instructs.then_some(root.dir));
         }
     }
 

@@ -13,17 +13,17 @@ use crate::turn::spending::Spending;
 impl Engine {
     /// A handle to change which model is asked, and how.
     pub fn dials(&self) -> Dials {
-        self.dials.clone()
+        self.panel.dials.clone()
     }
 
     /// What was changed since the last submission holds for this one.
     pub(super) fn heed_dials(&mut self) {
-        let Some(Set { model, thinking, display, effort, .. }) = self.dials.turned(&mut self.dials_seen)
-        else {
+        let Some(Set { model, thinking, display, effort, .. }) = self.panel.turned() else {
             return;
         };
         if model != self.options.model {
-            (self.options.window_tokens, self.options.max_output_tokens) = self.chosen.figures_for(&model);
+            (self.options.window_tokens, self.options.max_output_tokens) =
+                self.panel.chosen.figures_for(&model);
             self.question.max_tokens = self.options.max_tokens(&model);
             self.question.model.clone_from(&model);
             self.options.model = model;
@@ -34,15 +34,34 @@ impl Engine {
     }
 }
 
+/// What may be changed from outside.
+pub(super) struct Panel {
+    pub dials: Dials,
+    /// Which of the changes count already.
+    pub seen: u64,
+    chosen: Chosen,
+}
+
+impl Panel {
+    pub fn of(options: &Options, spending: &Arc<Spending>) -> Self {
+        Self { dials: dials(options, spending), seen: 0, chosen: Chosen::of(options) }
+    }
+
+    /// How the dials stand, if they were turned since they were last looked at.
+    fn turned(&mut self) -> Option<Set> {
+        self.dials.turned(&mut self.seen)
+    }
+}
+
 /// The model the host chose, and what it said of it.
-pub(super) struct Chosen {
+struct Chosen {
     model: String,
     window_tokens: Option<u64>,
     max_output_tokens: Option<u32>,
 }
 
 impl Chosen {
-    pub fn of(options: &Options) -> Self {
+    fn of(options: &Options) -> Self {
         let Options { model, window_tokens, max_output_tokens, .. } = options;
         Self { model: model.clone(), window_tokens: *window_tokens, max_output_tokens: *max_output_tokens }
     }
@@ -58,7 +77,7 @@ impl Chosen {
 }
 
 /// Where the dials stand at the start.
-pub(super) fn dials(options: &Options, spending: &Arc<Spending>) -> Dials {
+fn dials(options: &Options, spending: &Arc<Spending>) -> Dials {
     let first = Set {
         model: options.model.clone(),
         thinking: options.thinking,

@@ -74,14 +74,14 @@ impl Engine {
             memory: self.memory.clone(),
             skills: self.skills.clone(),
             listing_chars_max,
-            changed_files: self.changed_files.clone(),
-            files_noted: &mut self.files_noted,
-            files_told: &mut self.files_told,
-            watched_files: self.watched_files.clone(),
+            files: &mut self.file_news,
             settings_looked_at: None,
         };
-        let dialled =
-            Dialled { dials: self.dials.clone(), seen: self.dials_seen, model: self.options.model.clone() };
+        let dialled = Dialled {
+            dials: self.panel.dials.clone(),
+            seen: self.panel.seen,
+            model: self.options.model.clone(),
+        };
         Live {
             session: &mut self.session,
             client: &self.kin.client,

@@ -60,7 +60,7 @@ use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
 pub(crate) use ahead::Foresight;
 pub(crate) use answer::{Attempts, CUT_BY_LIMIT};
-pub(crate) use attach::{Noticed, attachment_of};
+pub(crate) use attach::{FileNews, Noticed, attachment_of};
 pub(crate) use cache::CacheAudit;
 pub(crate) use cascade::Shaping;
 pub(crate) use compact::{Attempt, Summed};

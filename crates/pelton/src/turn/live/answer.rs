@@ -491,9 +491,9 @@ impl Live<'_> {
     fn files_known(&mut self) -> Option<FileFacts> {
         let files = &self.bench.cx.files;
         let mut held = std::mem::take(&mut self.session.files_told);
-        let read = files.newest_since(*self.noticed.files_noted, CHANGED_FILES_WATCHED_MAX).into_iter().rev();
+        let read = files.newest_since(self.noticed.files.noted, CHANGED_FILES_WATCHED_MAX).into_iter().rev();
         held.extend(read.map(|(path, content)| (path.to_path_buf(), Some(content.written()))));
-        *self.noticed.files_noted = files.now();
+        self.noticed.files.noted = files.now();
         (!held.is_empty()).then(|| FileFacts { sample: Fingerprint::sample(), held })
     }
 

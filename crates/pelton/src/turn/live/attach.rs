@@ -28,15 +28,32 @@ pub(crate) struct Noticed<'a> {
     pub skills: Skills,
     /// Characters that may be spent on telling what skills there are.
     pub listing_chars_max: usize,
-    pub changed_files: ChangedFiles,
-    /// What files read since then hold was not noted.
-    pub files_noted: &'a mut Moment,
-    /// Files read since then have not brought what they bring.
-    pub files_told: &'a mut Moment,
-    /// The files that hooks want to hear of.
-    pub watched_files: WatchedFiles,
+    pub files: &'a mut FileNews,
     /// When files of settings were looked at last.
     pub settings_looked_at: Option<Duration>,
+}
+
+/// What of files is news: to the model, to the record, to hooks.
+pub(crate) struct FileNews {
+    pub changed: ChangedFiles,
+    /// The files that hooks want to hear of.
+    pub watched: WatchedFiles,
+    /// Files read since then have not brought what they bring.
+    pub told: Moment,
+    /// The record does not say what files read since then hold.
+    pub noted: Moment,
+}
+
+impl FileNews {
+    pub fn since(now: Moment) -> Self {
+        let (changed, watched) = (ChangedFiles::default(), WatchedFiles::default());
+        Self { changed, watched, told: now, noted: now }
+    }
+
+    /// Another conversation begins, which knows no file. Hooks want to hear of theirs all the same.
+    pub fn forget(&mut self, now: Moment) {
+        *self = Self { watched: self.watched.clone(), ..Self::since(now) };
+    }
 }
 
 impl Live<'_> {
@@ -93,7 +110,7 @@ impl Live<'_> {
     async fn attach_changed_files(&mut self) -> Result<(), TranscriptError> {
         let which = if self.may_have_written() { Which::Likely } else { Which::InPassing };
         let changed =
-            self.noticed.changed_files.look(&self.bench.cx.files, which, self.world.monotonic()).await;
+            self.noticed.files.changed.look(&self.bench.cx.files, which, self.world.monotonic()).await;
         self.session.heard_of_files(&changed);
         match attachment_of(changed) {
             Some(attachment) => self.attach(&attachment).await,
@@ -136,9 +153,9 @@ impl Live<'_> {
         for instructed in self.noticed.memory.take_instructed() {
             all.extend(bench.hooks.instructed(&instructed, &cwd).await);
         }
-        for (file, what) in self.noticed.watched_files.look() {
+        for (file, what) in self.noticed.files.watched.look() {
             let fired = bench.hooks.file_changed(&file, what, &cwd).await;
-            fired.iter().for_each(|fired| self.noticed.watched_files.add_named(&fired.verdict.extras, &cwd));
+            fired.iter().for_each(|fired| self.noticed.files.watched.add_named(&fired.verdict.extras, &cwd));
             all.extend(fired);
         }
         for fired in all {
@@ -178,8 +195,8 @@ impl Live<'_> {
     /// Memory of the directories that files were read in, and rules about those files.
     async fn attach_memory(&mut self) -> Result<(), TranscriptError> {
         let files = &self.bench.cx.files;
-        let read = files.used_since(*self.noticed.files_told);
-        *self.noticed.files_told = files.now();
+        let read = files.used_since(self.noticed.files.told);
+        self.noticed.files.told = files.now();
         self.noticed.skills.touched(&read).await;
         for attachment in self.noticed.memory.touched(read).await {
             self.attach(&attachment).await?;

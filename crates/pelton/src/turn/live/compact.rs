@@ -225,7 +225,7 @@ impl Live<'_> {
         };
         self.session.sync().await?;
         // A reader begins here, and must know of all of them.
-        *self.noticed.files_noted = Moment::BEGINNING;
+        self.noticed.files.noted = Moment::BEGINNING;
         self.offer.tell_anew(told.sources.shelved.is_some());
         let instructed = self.noticed.memory.take_instructed();
         self.know_what_is_sent().await;
@@ -275,7 +275,7 @@ impl Live<'_> {
             && let Some((id, change)) = self.session.compact(level, trigger, &summed_up)?
         {
             self.session.sync().await?;
-            *self.noticed.files_noted = Moment::BEGINNING;
+            self.noticed.files.noted = Moment::BEGINNING;
             self.offer.tell_anew(told.sources.shelved.is_some());
             let why = format!("{why}: the oldest rounds were left out");
             let boundary = Some((summed_up.summary, trigger));
