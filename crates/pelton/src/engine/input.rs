@@ -134,8 +134,12 @@ impl Engine {
         // A file or two of a few bytes: a thread for them would cost more, and a session played from a seed has none.
         let branch = git_branch(&self.options.cwd);
         let gathering = self.gather();
-        let source = if self.options.resume.is_some() { "resume" } else { "startup" };
-        let (gathered, ()) = tokio::join!(gathering, self.begin_session(source, &hooks, cancel, told));
+        let (gathered, stopped) =
+            tokio::join!(gathering, self.begin_session(self.beginning(), &hooks, cancel, told));
+        if let Some(content) = stopped {
+            told.push(Event::Informational { content, prevents_continuation: true });
+            return Ok(Taken::Ended(Terminal::HookStopped));
+        }
         if std::mem::take(&mut self.skills_came) {
             // They were looked for while the hooks were at work that brought some.
             self.skills.discover().await;
@@ -357,24 +361,33 @@ impl Engine {
         }
     }
 
+    /// How the session begins, as hooks of its start are told.
+    pub(super) fn beginning(&self) -> &'static str {
+        match self.options.resume {
+            None => "startup",
+            Some(_) if self.options.is_fork => "fork",
+            Some(_) => "resume",
+        }
+    }
+
     /// The hooks of the session's start, once in its life unless an interrupt cut them. Their words wait for the first
-    /// prompt that is recorded.
+    /// prompt that is recorded. `Some` if one of them lets nothing follow, with its reason.
     pub(super) async fn begin_session(
         &mut self,
         source: &str,
         hooks: &SessionHooks,
         cancel: &CancellationToken,
         told: &mut Vec<Event>,
-    ) {
+    ) -> Option<String> {
         if self.begun == Begun::Whole {
-            return;
+            return None;
         }
         self.begun = Begun::InPart;
         self.make_room_for_variables();
         let cwd = self.cwd();
         self.watched_files.add(self.kin.hooks.watched_names().into_iter().map(|name| cwd.join(name)));
         let mut contexts = Vec::new();
-        let (mut initial, mut skills_came) = (None, false);
+        let (mut initial, mut skills_came, mut stop) = (None, false, None);
         let set_up = match self.options.setup {
             Some(setup) => hooks.set_up(setup.name()).await,
             None => None,
@@ -383,7 +396,8 @@ impl Engine {
         if (set_up.is_none() && started.is_none()) || !cancel.is_cancelled() {
             self.begun = Begun::Whole;
         }
-        for fired in set_up.into_iter().chain(started) {
+        for mut fired in set_up.into_iter().chain(started) {
+            stop = stop.or(fired.verdict.stop.take());
             self.heed_title(Some(&fired));
             contexts.extend(fired.verdict.contexts.iter().cloned());
             let extras = &fired.verdict.extras;
@@ -399,6 +413,7 @@ impl Engine {
             self.start_contexts = contexts;
             (self.initial_message, self.skills_came) = (initial, skills_came);
         }
+        stop
     }
 
     /// A hook may say what the session is called.
