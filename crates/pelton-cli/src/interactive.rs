@@ -270,6 +270,7 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     }
     let may_bypass = resolve::may_bypass(args, env, &options);
     options.heeds_initial_message = false;
+    options.displays_by_line = true;
     let child_env = options.env.clone();
     let home = Home {
         args: args.clone(),

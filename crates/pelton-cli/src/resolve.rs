@@ -386,6 +386,7 @@ fn resolved(
         ));
     }
     options.resume = resumed(args, env, &options)?;
+    options.is_fork = args.client.fork_session;
     models::go_on(&mut options, args, env);
     if let (Some(id), Some(sessions), None) = (args.session_id, &options.sessions, &options.resume)
         && find_session(&sessions.config_dir, cwd, id).is_some()

@@ -35,6 +35,8 @@ pub(crate) const LAST_WORDS_BYTES_MAX: usize = 2048;
 /// How long a program may take to end once its input is closed, and then once it is asked to.
 pub(crate) const END_PATIENCE: Duration = Duration::from_millis(300);
 pub(crate) const END_GRACE: Duration = Duration::from_secs(1);
+/// Requests to a server that are remembered until they are answered: many times what is asked side by side.
+pub(crate) const OPEN_REQUESTS_MAX: usize = 1024;
 /// Messages from a server that may wait to be read.
 pub(crate) const INBOX_MAX: usize = 256;
 /// The longest an old-style server may take to name the address for messages.

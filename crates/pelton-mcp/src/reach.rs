@@ -154,6 +154,8 @@ fn not_reached(error: &ClientInitializeError) -> NotReached {
         }
         ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
         _ if needs_login => LOG_IN.to_owned(),
+        // What could not be sent does not count itself among the causes.
+        ClientInitializeError::TransportError { error, .. } => words(error),
         other => words(other),
     };
     NotReached { why, needs_login }

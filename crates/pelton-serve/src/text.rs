@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pelton::Terminal;
-use pelton::event::{Event, Outcome};
+use pelton::event::{Display, Event, Outcome};
 use pelton::history::Kind;
 use pelton_model::{DeltaKind, Notice, World};
 
 use crate::plain::{Plain, plain};
 use crate::print::{Pieces, PrintOptions};
 use crate::progress::{Progress, seconds};
+
+/// Parts that an answer comes in: it may be cut a few times, and gone on with.
+const ANSWER_PARTS_MAX: usize = 16;
 
 pub(crate) struct Text {
     streams: bool,
@@ -25,6 +28,10 @@ pub(crate) struct Text {
     streamed: bool,
     /// A part of the newest answer is complete: it stays, unless it is taken back.
     stays: bool,
+    /// Hooks say what is shown of the newest answer.
+    hooks_say: bool,
+    /// What was said in this submission, and what is shown in its place.
+    replaced: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl Text {
@@ -37,14 +44,33 @@ impl Text {
             mid_line: false,
             streamed: false,
             stays: false,
+            hooks_say: false,
+            replaced: Vec::new(),
         }
     }
 
     pub fn of(&mut self, event: &Event) -> Pieces {
         let mut pieces = Pieces::default();
         match event {
-            Event::Started(_) => (self.streamed, self.stays) = (false, false),
-            Event::Delta(delta) if self.streams => match &delta.kind {
+            Event::Started(_) => {
+                (self.streamed, self.stays, self.hooks_say) = (false, false, false);
+            }
+            Event::Display(Display::Asked) => self.hooks_say = true,
+            Event::Display(Display::Words { shown, .. }) if self.streams => {
+                self.answer = Plain::default();
+                let shown = self.answer.of(shown);
+                self.mid_line = !shown.ends_with('\n') && (self.mid_line || !shown.is_empty());
+                // That nothing is shown is for them to say, too.
+                self.streamed = true;
+                pieces.to_out = shown.into_bytes();
+            }
+            Event::Display(Display::Words { said, shown }) => {
+                // Only parts of the last answer are looked for.
+                let too_many = (self.replaced.len() + 1).saturating_sub(ANSWER_PARTS_MAX);
+                self.replaced.drain(..too_many);
+                self.replaced.push((Arc::clone(said), Arc::clone(shown)));
+            }
+            Event::Delta(delta) if self.streams && !self.hooks_say => match &delta.kind {
                 DeltaKind::BlockStart(_) => self.answer = Plain::default(),
                 DeltaKind::Text(text) => {
                     let text = self.answer.of(text);
@@ -137,7 +163,7 @@ impl Text {
             let text = if self.streams {
                 plain(&outcome.text)
             } else {
-                format!("{}{}", outcome.text_before, outcome.text)
+                self.as_shown(&format!("{}{}", outcome.text_before, outcome.text))
             };
             pieces.to_out = text.into_bytes();
             self.mid_line = !pieces.to_out.is_empty() && !pieces.to_out.ends_with(b"\n");
@@ -145,6 +171,21 @@ impl Text {
         if std::mem::take(&mut self.mid_line) {
             pieces.to_out.push(b'\n');
         }
+    }
+
+    /// An answer as hooks have it shown. It may have come in several parts, of which the last stands at its end.
+    fn as_shown(&mut self, answer: &str) -> String {
+        let (mut left, mut shown) = (answer, String::new());
+        for (said, instead) in std::mem::take(&mut self.replaced).iter().rev() {
+            let Some(before) = left.strip_suffix(&**said).or_else(|| left.trim_end().strip_suffix(&**said)) else {
+                break;
+            };
+            let between = left[before.len()..].strip_prefix(&**said).unwrap_or_default();
+            shown.insert_str(0, &format!("{instead}{between}"));
+            left = before;
+        }
+        shown.insert_str(0, left);
+        shown
     }
 
     /// A line on standard error starts on a line of its own, also when both streams end in one terminal.

@@ -15,10 +15,10 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::event::{AgentEvent, ContextEvent, Event, LoopKind};
+use pelton::event::{AgentEvent, ContextEvent, Display, Event, LoopKind};
 use pelton::history::{Entry, Kind, Piece};
 use pelton::tools::Report;
-use pelton_model::DeltaKind;
+use pelton_model::{Delta, DeltaKind};
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
@@ -55,6 +55,8 @@ pub struct Feed {
     has_tree: bool,
     /// Words of this answer were shown as they came.
     has_streamed: bool,
+    /// Hooks say what is shown of this answer.
+    hooks_say: bool,
     /// The newest line is one of the tree or a notice: words that follow stand apart from it.
     ends_close: bool,
 }
@@ -74,6 +76,7 @@ impl Feed {
             is_plain: false,
             has_tree: false,
             has_streamed: false,
+            hooks_say: false,
             ends_close: false,
         }
     }
@@ -111,7 +114,11 @@ impl Feed {
             told.extend(settled);
         }
         match event {
-            Event::Started(_) => self.has_streamed = false,
+            Event::Started(_) => (self.has_streamed, self.hooks_say) = (false, false),
+            Event::Display(Display::Asked) => self.hooks_say = true,
+            Event::Display(Display::Words { shown, .. }) => told.extend(self.words(shown)),
+            // What was said is not what is shown.
+            Event::Delta(Delta { kind: DeltaKind::Text(_), .. }) if self.hooks_say => {}
             Event::Delta(delta) => match &delta.kind {
                 DeltaKind::BlockStart(opened) => {
                     told.extend(self.answer.finish());
@@ -292,6 +299,9 @@ impl Feed {
     fn message(&mut self, entry: &Arc<Entry>, now: Duration) -> Vec<Line<'static>> {
         match &entry.kind {
             Kind::Assistant { piece: Piece::Text, .. } => {
+                if self.hooks_say {
+                    return Vec::new();
+                }
                 let mut told = Vec::new();
                 if !std::mem::take(&mut self.has_streamed) {
                     for text in texts(entry) {

@@ -254,8 +254,9 @@ impl Engine {
     pub async fn begin(&mut self) -> Vec<Event> {
         let cancel = self.interrupter.fresh();
         let (hooks, mut told) = (self.session_hooks(&cancel), Vec::new());
-        let source = if self.options.resume.is_some() { "resume" } else { "startup" };
-        self.begin_session(source, &hooks, &cancel, &mut told).await;
+        let stopped = self.begin_session(self.beginning(), &hooks, &cancel, &mut told).await;
+        // There is no submission yet that could end with it.
+        told.extend(stopped.map(|content| Event::Informational { content, prevents_continuation: false }));
         told
     }
 

@@ -116,6 +116,8 @@ pub enum Event {
     PermissionsChanged(Arc<[Update]>),
     /// A hook has run.
     Hook(Arc<HookRun>),
+    /// What of an answer is shown, where hooks have a say in that.
+    Display(Display),
     /// Words for the user that are no part of the conversation.
     Informational {
         /// What they say.
@@ -595,6 +597,37 @@ pub enum Asked {
     Turn,
     /// A summary of what was said.
     Summary,
+}
+
+/// What of an answer is shown, where hooks (`MessageDisplay`) have a say in that. What is recorded, and what the model knows,
+/// stays as it was said.
+///
+/// ```
+/// use pelton::Event;
+/// use pelton::event::Display;
+///
+/// /// Words for a screen. Once hooks were asked about an answer, its pieces are not for it.
+/// fn on_screen(event: &Event) -> Option<&str> {
+///     match event {
+///         Event::Display(Display::Words { shown, .. }) => Some(shown),
+///         _ => None,
+///     }
+/// }
+/// let said = Display::Words { said: "**Four.**".into(), shown: "Four.".into() };
+/// assert_eq!(on_screen(&Event::Display(said)), Some("Four."));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Display {
+    /// Hooks are told the words of the answer that begins.
+    Asked,
+    /// Some of them, and what is shown in their place.
+    Words {
+        /// What the model said.
+        said: Arc<str>,
+        /// What is shown.
+        shown: Arc<str>,
+    },
 }
 
 /// What the loop did.

@@ -209,6 +209,9 @@ pub struct Options {
     /// Hooks of the session's start may say something in front of the first prompt (`initialUserMessage`). Not at a terminal:
     /// there people say what they want themselves.
     pub heeds_initial_message: bool,
+    /// Hooks that have a say in what is shown of an answer (`MessageDisplay`) are told each line as it is complete, because
+    /// answers are shown as they come; otherwise the whole of it at its end.
+    pub displays_by_line: bool,
     /// A line for the shell that says which files are suggested to clients, in the place of our own look at them.
     pub file_suggestion: Option<String>,
     /// Bounds of a submission.
@@ -240,6 +243,8 @@ pub struct Options {
     pub session_id: Option<Uuid>,
     /// A conversation to go on with, and the file it is in.
     pub resume: Option<Resumed>,
+    /// That is a copy, made for this session: hooks of its start hear of a fork.
+    pub is_fork: bool,
     /// E27: who says what the snip boundaries of that conversation took away.
     pub snip_replay: Option<Arc<dyn SnipReplay>>,
     /// E26: a permission that was asked for before the conversation was left, and answered since.
@@ -561,6 +566,7 @@ impl Options {
             attaches_mentioned: true,
             initial_prompt: None,
             heeds_initial_message: true,
+            displays_by_line: false,
             file_suggestion: None,
             limits: Limits::default(),
             tool_limits: ToolLimits::default(),
@@ -576,6 +582,7 @@ impl Options {
             home: None,
             session_id: None,
             resume: None,
+            is_fork: false,
             snip_replay: None,
             late_answer: None,
             sessions: None,

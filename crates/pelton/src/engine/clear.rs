@@ -40,7 +40,8 @@ impl Engine {
         queue.moved_by(queued, change).await?;
         events.send(Event::Cleared { from, to: self.session.id }).await;
         let hooks = self.session_hooks(cancel);
-        self.begin_session("clear", &hooks, cancel, told).await;
+        let stopped = self.begin_session("clear", &hooks, cancel, told).await;
+        told.extend(stopped.map(|content| Event::Informational { content, prevents_continuation: false }));
         self.renew_prefix();
         Ok(())
     }

@@ -11,6 +11,7 @@ use super::input::{Answered, Choices};
 use super::outcome::Ending;
 use crate::account::Tally;
 use crate::event::{AgentEnd, Event};
+use crate::fresh_id;
 use crate::skills::Skill;
 use crate::spill::Shown;
 use crate::tools::ToolCx;
@@ -19,7 +20,8 @@ use crate::transcript::TranscriptError;
 use crate::turn::Terminal;
 use crate::turn::live::INTERRUPTED_IN_TOOLS;
 
-/// What the messages of the agent name as the call that started it: there is none.
+/// What the messages of the agent name as the call that started it, in front of the skill's name: there is none. Each has an id
+/// of its own behind it, because several may follow one skill in the background.
 const CALL: &str = "forked-command-";
 
 impl Engine {
@@ -35,7 +37,8 @@ impl Engine {
         let _lent = self.kin.permissions.lend(choices.loan);
         let own = cancel.child_token();
         let children = self.children(cancel, &own, CancellationToken::new(), events);
-        let call_id = format!("{CALL}{}", order.description.trim_start_matches('/')).into();
+        let own_id = fresh_id(self.options.world.as_ref()).simple().to_string();
+        let call_id = format!("{CALL}{}-{own_id}", order.description.trim_start_matches('/')).into();
         let cx = ToolCx { call_id, ..self.tool_cx(own) };
         let (prompt, description) = (order.prompt.clone(), order.description.clone());
         let ran = (children as Arc<dyn Agents>).run(order, &cx).await;

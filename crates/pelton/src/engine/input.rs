@@ -122,8 +122,12 @@ impl Engine {
         // A file or two of a few bytes: a thread for them would cost more, and a session played from a seed has none.
         let branch = git_branch(&self.options.cwd);
         let gathering = self.gather();
-        let source = if self.options.resume.is_some() { "resume" } else { "startup" };
-        let (gathered, ()) = tokio::join!(gathering, self.begin_session(source, &hooks, cancel, told));
+        let (gathered, stopped) =
+            tokio::join!(gathering, self.begin_session(self.beginning(), &hooks, cancel, told));
+        if let Some(content) = stopped {
+            told.push(Event::Informational { content, prevents_continuation: true });
+            return Ok(Taken::Ended(Terminal::HookStopped));
+        }
         if std::mem::take(&mut self.to_tell.skills_came) {
             // They were looked for while the hooks were at work that brought some.
             self.skills.discover().await;

@@ -50,24 +50,33 @@ impl ToTell {
 }
 
 impl Engine {
+    /// How the session begins, as hooks of its start are told.
+    pub(super) fn beginning(&self) -> &'static str {
+        match self.options.resume {
+            None => "startup",
+            Some(_) if self.options.is_fork => "fork",
+            Some(_) => "resume",
+        }
+    }
+
     /// The hooks of the session's start, once in its life unless an interrupt cut them. Their words wait for the first
-    /// prompt that is recorded.
+    /// prompt that is recorded. `Some` if one of them lets nothing follow, with its reason.
     pub(super) async fn begin_session(
         &mut self,
         source: &str,
         hooks: &SessionHooks,
         cancel: &CancellationToken,
         told: &mut Vec<Event>,
-    ) {
+    ) -> Option<String> {
         if self.begun == Begun::Whole {
-            return;
+            return None;
         }
         self.begun = Begun::InPart;
         self.make_room_for_variables();
         let cwd = self.cwd();
         self.file_news.watched.add(self.kin.hooks.watched_names().into_iter().map(|name| cwd.join(name)));
         let mut contexts = Vec::new();
-        let (mut initial, mut skills_came) = (None, false);
+        let (mut initial, mut skills_came, mut stop) = (None, false, None);
         let set_up = match self.options.setup {
             Some(setup) => hooks.set_up(setup.name()).await,
             None => None,
@@ -76,7 +85,8 @@ impl Engine {
         if (set_up.is_none() && started.is_none()) || !cancel.is_cancelled() {
             self.begun = Begun::Whole;
         }
-        for fired in set_up.into_iter().chain(started) {
+        for mut fired in set_up.into_iter().chain(started) {
+            stop = stop.or(fired.verdict.stop.take());
             self.heed_title(Some(&fired));
             contexts.extend(fired.verdict.contexts.iter().cloned());
             let extras = &fired.verdict.extras;
@@ -92,6 +102,7 @@ impl Engine {
             self.to_tell.contexts = contexts;
             (self.to_tell.initial_message, self.to_tell.skills_came) = (initial, skills_came);
         }
+        stop
     }
 
     /// A hook may say what the session is called.

@@ -104,6 +104,7 @@ impl Engine {
             paid: None,
             summaries: Summaries::by(summariser),
             shaping: Shaping::with_folder(folder),
+            display: None,
             board: self.board.clone(),
             queue: self.queue.clone(),
             cache: &mut self.cache,

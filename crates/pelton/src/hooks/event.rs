@@ -173,7 +173,7 @@ impl HookEvent {
 
     /// Whether it is ever told here: some moments belong to other programs that share these files.
     pub fn is_told(self) -> bool {
-        !matches!(self, Self::TeammateIdle | Self::MessageDisplay)
+        self != Self::TeammateIdle
     }
 
     /// All that the field of its input can be that matchers look at, where that is known beforehand.

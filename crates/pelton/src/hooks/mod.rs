@@ -39,5 +39,5 @@ pub(crate) use matcher::Matcher;
 pub(crate) use outcome::PermissionDecision;
 pub(crate) use outside::{HookAgents, Reach, ServerTools};
 pub(crate) use run::{Fired, HookCx, Hooks};
-pub(crate) use session::{Expanded, ModelSwitch, SessionHooks};
+pub(crate) use session::{Expanded, ModelSwitch, SessionHooks, Shown, by_whole_path};
 pub(crate) use watched_files::WatchedFiles;

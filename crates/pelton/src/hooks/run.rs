@@ -349,15 +349,20 @@ impl Hooks {
         });
         let calls: Vec<_> = entries
             .into_iter()
-            .map(|entry| {
+            .enumerate()
+            .map(|(at, entry)| {
                 let limit = entry.time_limit(together);
                 let id = fresh_id(&*cx.world).to_string();
                 let (moment, live) = (Arc::clone(&moment), self.live.clone());
-                self.attend(Call { id, entry, limit, moment, live }, &cx.watch)
+                let call = Call { id, entry, limit, moment, live };
+                async move { (at, self.attend(call, &cx.watch).await) }
             })
             .collect();
-        let ended: Vec<(HookRun, Said)> = stream::iter(calls).buffered(RUNNING_MAX).collect().await;
-        let (runs, said): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
+        // The first that ends makes room for the next: one that hangs holds up no other.
+        let mut ended: Vec<(usize, (HookRun, Said))> =
+            stream::iter(calls).buffer_unordered(RUNNING_MAX).collect().await;
+        ended.sort_by_key(|(at, _)| *at);
+        let (runs, said): (Vec<_>, Vec<_>) = ended.into_iter().map(|(_, ended)| ended).unzip();
         Fired { runs, verdict: merge(said) }
     }
 

@@ -34,6 +34,20 @@ impl Expanded {
     }
 }
 
+/// Words of an answer that are about to be shown.
+pub(crate) struct Shown<'a> {
+    /// The submission.
+    pub turn: &'a str,
+    /// The answer, the same for all of its words.
+    pub message: &'a str,
+    /// How many pieces of the answer came before.
+    pub index: u32,
+    /// Nothing follows.
+    pub is_last: bool,
+    /// Those that came since the last piece: whole lines, but for the last.
+    pub words: &'a str,
+}
+
 /// Calls the hooks of one session. Cheap to clone.
 #[derive(Clone)]
 pub struct SessionHooks {
@@ -90,11 +104,9 @@ impl SessionHooks {
         self.fire(HookEvent::PostToolUseFailure, cwd, event).await
     }
 
-    /// All calls of an answer are over; each comes with what the model is told about it.
+    /// All calls of an answer are over; each comes as it was told of when it was made, and with what the model is told about it.
     pub async fn after_batch(&self, calls: Vec<(ToolCall, Value)>, cwd: &Path) -> Option<Fired> {
-        let told = |(call, response)| (by_whole_path(&call, cwd), response);
-        let event = || EventInput::PostToolBatch { calls: calls.into_iter().map(told).collect() };
-        self.fire(HookEvent::PostToolBatch, cwd, event).await
+        self.fire(HookEvent::PostToolBatch, cwd, || EventInput::PostToolBatch { calls }).await
     }
 
     /// Commands work elsewhere from here on.
@@ -173,6 +185,22 @@ impl SessionHooks {
             fields.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
         };
         self.fire(event, &self.base.cwd, || EventInput::Other { event, fields: fields() }).await
+    }
+
+    /// Words are about to be shown.
+    pub async fn displays(&self, shown: &Shown<'_>, cwd: &Path) -> Option<Fired> {
+        let event = HookEvent::MessageDisplay;
+        let fields = || {
+            let fields = [
+                ("turn_id", Value::from(shown.turn)),
+                ("message_id", shown.message.into()),
+                ("index", shown.index.into()),
+                ("final", shown.is_last.into()),
+                ("delta", shown.words.into()),
+            ];
+            fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        };
+        self.fire(event, cwd, || EventInput::Other { event, fields: fields() }).await
     }
 
     /// The session begins; `source` says how.
@@ -268,7 +296,8 @@ impl SessionHooks {
 /// The fields of an input that name a file.
 const FILE_FIELDS: [&str; 2] = ["file_path", "notebook_path"];
 
-fn by_whole_path(call: &ToolCall, cwd: &Path) -> ToolCall {
+/// A call as hooks read it.
+pub(crate) fn by_whole_path(call: &ToolCall, cwd: &Path) -> ToolCall {
     ToolCall { name: call.name.clone(), input: with_whole_paths(&call.input, cwd), id: call.id.clone() }
 }
 

@@ -27,7 +27,7 @@ use super::tool::{Access, Output, Safety, Tool, ToolCx};
 use super::tool_search::Shelf;
 use super::{agent, structured};
 use crate::file_history::{Beside, FileHistory, Scope};
-use crate::hooks::{Fired, HookEvent, HookRun, PermissionDecision, SessionHooks, ToolCall};
+use crate::hooks::{Fired, HookEvent, HookRun, PermissionDecision, SessionHooks, ToolCall, by_whole_path};
 use crate::permission::{HookSays, Mode, Permissions, Questions, Update};
 use crate::sandbox::Door;
 use crate::spill::{self, Shown};
@@ -87,6 +87,9 @@ pub struct HookWords {
     pub updates: Vec<Update>,
     /// What kind of reason it was refused for, if nobody was asked about it.
     pub refused_for: Option<&'static str>,
+    /// The call as hooks read it, with the paths that held where it was made: a later call of the same answer may have moved.
+    /// Kept only for those who listen to all calls of an answer.
+    pub told: Option<ToolCall>,
 }
 
 impl HookWords {
@@ -216,6 +219,7 @@ impl Bench {
             ToolCall { name: name.to_owned(), input: Value::clone(input), id: call.id.to_string() };
         access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
         told.input = tool.completed(told.input, &cx).await;
+        self.keep_for_batch(&told, &cx, hooks);
         let before = self.ask_hooks(&mut told, &cx, hooks, &place).await?;
         // A hook may have changed the input: everything that depends on it is judged anew.
         let says = match before.says() {
@@ -229,12 +233,19 @@ impl Bench {
         cx.judged = self.permit(tool.as_ref(), &mut told, &cx, says, hooks, &mut place).await?;
         // Behind this nothing changes what may run, so the next question can be asked.
         drop(place);
+        self.keep_for_batch(&told, &cx, hooks);
         // The permission may have come with others: what may be read is asked again. What is opened is what was judged.
         let cx = ToolCx { judged: cx.judged, ..self.cx(call) };
         if tool.safety(&told.input) != Safety::Shared {
             self.announce().await.map_err(Ended::unrecorded)?;
         }
         Ok(self.run(tool.as_ref(), &told, &cx, hooks).await)
+    }
+
+    fn keep_for_batch(&self, call: &ToolCall, cx: &ToolCx, hooks: &mut HookWords) {
+        if self.hooks.listens(HookEvent::PostToolBatch) {
+            hooks.told = Some(by_whole_path(call, &cx.cwd));
+        }
     }
 
     async fn run(&self, tool: &dyn Tool, call: &ToolCall, cx: &ToolCx, hooks: &mut HookWords) -> Ended {

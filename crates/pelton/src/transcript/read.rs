@@ -99,14 +99,16 @@ impl Loaded {
         End { newest: self.newest, read_to: self.read_to, waiting }
     }
 
-    /// The model that was asked last, or, where nobody noted that, the one that answered last.
+    /// The model that the session works with: the one that was asked last, unless that was for its turn only, or, where nobody
+    /// noted that, the one that answered last.
     pub fn model(&self) -> Option<&str> {
         let turns = self.requests.iter().rev().filter(|request| request.cache.asked == Asked::Turn);
+        let turns = turns.map(|request| request.usual_model.as_deref().unwrap_or(&request.model));
         let answered = self.entries.iter().rev().filter_map(|entry| match &entry.kind {
             Kind::Assistant { origin, .. } => Some(&*origin.model),
             _ => None,
         });
-        turns.map(|request| &*request.model).chain(answered).find(|model| !model.is_empty())
+        turns.chain(answered).find(|model| !model.is_empty())
     }
 }
 

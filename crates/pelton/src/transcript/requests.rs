@@ -19,6 +19,9 @@ use crate::history::CountFacts;
 pub(crate) struct RequestFacts {
     /// The model that was asked.
     pub model: String,
+    /// The model that the session works with, where another one was asked for a turn: a command wanted it, or it stood in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual_model: Option<String>,
     /// What the cache had of it.
     pub cache: CacheReport,
     /// What stood in front of the messages.

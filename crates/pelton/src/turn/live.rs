@@ -2,6 +2,7 @@
 //! whoever watches. Decides nothing.
 
 mod answer; // one answer while it streams
+mod display; // what hooks have shown of it
 mod money; // what it may cost, and did
 mod attach; // what it is told beside the results
 mod cache; // what became of the server's cache
@@ -64,6 +65,7 @@ pub(crate) use attach::{FileNews, Noticed, attachment_of};
 pub(crate) use cache::CacheAudit;
 pub(crate) use cascade::Shaping;
 pub(crate) use compact::{Attempt, Summed};
+pub(crate) use display::Telling;
 pub(crate) use recover::Dialled;
 pub(crate) use sources::{Known, know_what_is_sent};
 pub(crate) use summaries::Summaries;
@@ -132,6 +134,8 @@ pub(crate) struct Live<'a> {
     /// What calls came to, in a line each turn.
     pub summaries: Summaries,
     pub shaping: Shaping,
+    /// The answer whose words hooks are told of before they are shown.
+    pub display: Option<Box<Telling>>,
 }
 
 /// What the newest trip to the model left behind, for what comes next and for the result.
@@ -351,9 +355,10 @@ impl Live<'_> {
                     continue;
                 }
                 contexts.append(&mut finished.hooks.contexts);
+                let told = finished.hooks.told.take();
                 let result = self.record_result(&call, finished).await?;
                 if let Some(batch) = &mut batch {
-                    batch.push((told_to_hooks(&call), seen_by_model(&result)));
+                    batch.push((told.unwrap_or_else(|| told_to_hooks(&call)), seen_by_model(&result)));
                 }
             }
             if self.executor.is_drained() {

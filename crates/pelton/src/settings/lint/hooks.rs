@@ -7,6 +7,8 @@ use super::rules::normalised;
 use super::{Around, Finding, FindingKind, Looked, Page, Weight};
 use crate::hooks::{Blocking, HookEvent, Matcher};
 use crate::permission::{Rule, known_tools};
+use crate::tools::agent::FORK;
+use crate::tools::built_in_agents;
 
 /// Programs that read the program from a file.
 const INTERPRETERS: [&str; 10] =
@@ -91,7 +93,8 @@ impl Found<'_, '_> {
         } else if event.matched_by() == Some("agent_type") {
             let described = self.around.agents.iter().filter_map(|(_, agent)| agent.as_ref());
             let mut agents: Vec<String> = described.map(|agent| agent.name.clone()).collect();
-            agents.extend(["general-purpose", "fork"].map(str::to_owned));
+            agents.extend(built_in_agents().into_iter().map(|agent| agent.name));
+            agents.push(FORK.to_owned());
             self.names_or_pattern(matcher, text, place, &agents);
         }
     }
@@ -205,6 +208,9 @@ impl Found<'_, '_> {
     /// A program that can be started: the text it is, or that it is given.
     fn script(&mut self, place: &str, words: &[String], program: Looked) {
         let name = words[0].rsplit('/').next().unwrap_or_default();
+        if is_of_the_shell(name) {
+            return self.never_blocks(place, &words.join(" "), "the command");
+        }
         if !INTERPRETERS.contains(&name) {
             if let Some(text) = program.text {
                 self.never_blocks(place, &text, "the script");

@@ -13,6 +13,7 @@ use pelton_model::{
 use pelton_wire::stop::StopReason;
 
 use super::cache::Messages;
+use super::display::heard;
 use super::{INTERRUPTED, Live};
 use crate::event::{CacheReport, Event, LoopKind, Refusal};
 use crate::history::names::{is_plain, plainly};
@@ -91,6 +92,10 @@ impl Live<'_> {
                     continue;
                 }
                 Some(_) = self.foresight.running.next() => continue,
+                heard = heard(&mut self.display) => {
+                    self.displayed(heard).await;
+                    continue;
+                }
                 step = call.next() => step,
                 () = self.summaries.advance() => continue,
                 () = self.shaping.folding.advance() => continue,
@@ -109,6 +114,7 @@ impl Live<'_> {
                     }
                     answer = Some(Answer { origin: Arc::new(origin(&started)), held: Vec::new() });
                     self.events.send(Event::Started(started)).await;
+                    self.begin_display().await;
                 }
                 Some(Step::Delta(first)) => {
                     self.note_first_token();
@@ -122,6 +128,9 @@ impl Live<'_> {
                             paid.wrote(&delta);
                         }
                         bytes += streamed_bytes(&delta.kind);
+                        if let (Some(telling), DeltaKind::Text(words)) = (&mut self.display, &delta.kind) {
+                            telling.came(words);
+                        }
                         self.events.send(Event::Delta(delta)).await;
                         next = call.queued_delta();
                     }
@@ -134,7 +143,7 @@ impl Live<'_> {
                 }
                 Some(Step::Retry(notice)) => {
                     // What the failed attempt consumed was consumed, though nothing of it is kept.
-                    answer = None;
+                    (answer, self.display) = (None, None);
                     // What the answer before this question cost, if that was cut, is paid.
                     if is_sent && !self.pay_again(&notice).await {
                         drop(call);
@@ -160,6 +169,7 @@ impl Live<'_> {
                             return Err(error);
                         }
                     }
+                    self.finish_display().await;
                     return self.answered(&reply).await;
                 }
                 Some(Step::Failed(error)) => return Ok(self.failed(error).await),
@@ -502,7 +512,10 @@ impl Live<'_> {
         if let Some(facts) = self.cache.facts(report.clone()) {
             let counted = self.session.history.view().count_facts();
             let files = self.files_known();
-            self.session.note_request(&RequestFacts { files, counted, ..facts }, &self.question.prefix);
+            let usual = &self.dialled.model;
+            let usual_model = (facts.model != *usual).then(|| usual.clone());
+            let facts = RequestFacts { files, counted, usual_model, ..facts };
+            self.session.note_request(&facts, &self.question.prefix);
         }
         let missed = report.reason.clone();
         self.events.send(Event::Cache(report)).await;

@@ -115,7 +115,8 @@ impl CacheAudit {
     /// What is recorded of the newest request.
     pub fn facts(&self, cache: CacheReport) -> Option<RequestFacts> {
         let Sent { model, facts, manner, has_images, .. } = self.last.clone()?;
-        Some(RequestFacts { model, cache, prefix: facts, manner, has_images, files: None, counted: None })
+        let (usual_model, files, counted) = (None, None, None);
+        Some(RequestFacts { model, usual_model, cache, prefix: facts, manner, has_images, files, counted })
     }
 
     /// What stood in front of the newest request.
