@@ -125,11 +125,7 @@ async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
         }
     }
     options.servers.extend(servers.outside.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
-    if let Some(agent) = &args.client.agent
-        && !options.work_as(agent)
-    {
-        return Err(Fail::at_start(format!("there is no agent '{agent}' to work as")));
-    }
+    resolve::work_as_said(&mut options, args)?;
     let mut started = Started::new(options, Some(payer))?;
     // Those that were named for this run are there before the model is asked first; the others come when they come.
     let Joining { first, inside, connecting } = Joining::of(servers.outside);

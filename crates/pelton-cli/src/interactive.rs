@@ -263,11 +263,7 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     let args = &wanted.args;
     let log = debug::log(args, env, &(Arc::new(RealWorld::new()) as Arc<dyn World>));
     let (mut options, servers, screen) = resolve::options_for_person(args, env)?;
-    if let Some(agent) = &args.client.agent
-        && !options.work_as(agent)
-    {
-        return Err(Fail::at_start(format!("there is no agent '{agent}' to work as")));
-    }
+    resolve::work_as_said(&mut options, args)?;
     let may_bypass = resolve::may_bypass(args, env, &options);
     options.heeds_initial_message = false;
     options.displays_by_line = true;

@@ -46,6 +46,7 @@ pub(crate) use self::env::Env;
 pub(crate) use self::home::Home;
 pub(crate) use self::layers::{Layer, text_of};
 use self::limits::{calls, limits};
+pub(crate) use self::manner::work_as_said;
 pub(crate) use self::mcp::Servers;
 use self::network::{endpoint, http_options};
 use self::permission::{keep_tools, permissions};
@@ -144,6 +145,9 @@ fn options_for_whom(
     manner::choose_style(&mut options, args, &env, &project, manner.output_style.as_deref())?;
     if !alone(args, &env) {
         manner::work_as(&mut options, args, manner.agent);
+    } else if let Some(resumed) = &mut options.resume {
+        // Agents of files are among what is left out.
+        resumed.conversation.works_as = None;
     }
     if watched == Watched::Unattended {
         let said = env.number("CLAUDE_CODE_USER_DIALOG_TIMEOUT_MS")?.map(Duration::from_millis);
@@ -354,6 +358,8 @@ fn resolved(
         _ => plans::plans_dir(&settings.tools, env, cwd),
     };
     calls(&mut options, args, settings.turns);
+    let may_go_on_in_its_mode =
+        args.is_attended() && settings.policy.mode.is_none() && !settings.restrictions_unknown;
     options.hooks = settings.hooks;
     if bare(args, env) {
         // Nothing but the model and what works on files.
@@ -388,6 +394,9 @@ fn resolved(
     options.resume = resumed(args, env, &options)?;
     options.is_fork = args.client.fork_session;
     models::go_on(&mut options, args, env);
+    if may_go_on_in_its_mode {
+        permission::go_on(&mut options, args);
+    }
     if let (Some(id), Some(sessions), None) = (args.session_id, &options.sessions, &options.resume)
         && find_session(&sessions.config_dir, cwd, id).is_some()
     {

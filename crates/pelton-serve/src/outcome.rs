@@ -12,8 +12,10 @@ use serde::Serialize;
 use uuid::Uuid;
 
 /// The `subtype` of a result.
-pub(crate) fn subtype(terminal: Terminal) -> &'static str {
-    match terminal {
+fn subtype(outcome: &Outcome) -> &'static str {
+    match outcome.terminal {
+        // It made way for a prompt.
+        Terminal::AbortedStreaming | Terminal::AbortedToolExecution if !outcome.is_error => "success",
         Terminal::MaxTurns => "error_max_turns",
         Terminal::BudgetExhausted => "error_max_budget_usd",
         Terminal::StructuredOutputRetries => "error_max_structured_output_retries",
@@ -28,7 +30,7 @@ pub(crate) fn subtype(terminal: Terminal) -> &'static str {
 
 /// One result as a JSON object that is not finished yet.
 pub(crate) fn line(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Line {
-    let subtype = subtype(outcome.terminal);
+    let subtype = subtype(outcome);
     let success = subtype == "success";
     let completed = matches!(outcome.terminal, Terminal::Completed | Terminal::CompletedOverHooks);
     let api_error = success && outcome.is_error && !completed;

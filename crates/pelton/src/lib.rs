@@ -62,7 +62,7 @@ pub use limits::{
     ToolLimits, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
 pub use model_choice::ModelChoice;
-pub use options::{LateAnswer, Options, Resumed, Sessions, Setup, WorktreeBase, WorktreeOptions};
+pub use options::{AgentGone, LateAnswer, Options, Resumed, Sessions, Setup, WorktreeBase, WorktreeOptions};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
 pub use reload::{AgentsChange, Reloaded, SettingsChange, SettingsKind, SettingsWatch};

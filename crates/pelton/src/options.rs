@@ -96,7 +96,7 @@ pub struct Options {
     pub strict_budget: bool,
     /// Prices of models the catalogue does not know, or knows wrongly.
     pub prices: Vec<(String, Prices)>,
-    /// The context window, if it is not the one the catalogue says.
+    /// The context window of the model that the session begins with, whoever chose that, if it is not the one the catalogue says.
     pub window_tokens: Option<u64>,
     /// From where on it is made smaller, and how.
     pub compact: CompactOptions,
@@ -342,6 +342,28 @@ impl Setup {
     }
 }
 
+/// The agent that a session worked as is not there any more: it goes on as if there had been none.
+///
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Options, Resumed, transcript};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let file = dir.path().join("session.jsonl");
+/// std::fs::write(&file, r#"{"type":"agent-setting","agentSetting":"gardener"}"#)?;
+/// let mut options = Options::new(dir.path(), endpoint);
+/// options.resume = Some(Resumed { conversation: transcript::read(&file)?, file });
+/// assert!(options.work_as_before().is_err_and(|gone| gone.to_string().contains("gardener")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this session worked as the agent '{0}', which is not there any more: it goes on with the usual prompt and tools, \
+     without what the agent was held to (--agent names another)"
+)]
+pub struct AgentGone(pub String);
+
 /// A conversation to go on with.
 ///
 /// ```
@@ -434,13 +456,22 @@ impl Options {
         let its_own = agent.model.as_deref().filter(|model| !self.model_is_named && *model != "inherit");
         let its_own = its_own.map(catalogue::resolve).filter(|model| self.model_choice.allows(model));
         if let Some(model) = its_own.filter(|model| *model != self.model) {
-            (self.model, self.planner, self.window_tokens) = (model, None, None);
+            (self.model, self.planner) = (model, None);
         }
         self.works_as = Some(agent.name.clone());
         self.tools.retain(|tool| agent.has(tool.spec().name));
         self.effort = agent.effort.or(self.effort);
         self.limits.turns_max = self.limits.turns_max.or(agent.max_turns);
         true
+    }
+
+    /// Lets the session that goes on work as the agent that its record names, if it names one.
+    pub fn work_as_before(&mut self) -> Result<(), AgentGone> {
+        let before = self.resume.as_ref().and_then(|resumed| resumed.conversation.works_as.clone());
+        match before {
+            Some(agent) if !self.work_as(&agent) => Err(AgentGone(agent)),
+            _ => Ok(()),
+        }
     }
 
     /// How long the server keeps what this model is sent.

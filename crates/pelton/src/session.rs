@@ -24,14 +24,15 @@ use crate::history::{
     By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut, SnipReplay,
 };
 use crate::options::{Options, Sessions};
+use crate::permission::Mode;
 use crate::prompt::Prompt;
 use crate::tools::changed::Changed;
 use crate::tools::file_memory::Fingerprint;
 use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{
-    CompactLines, Disk, Durability, EditLine, End, Facts, Loaded, RequestFacts, Transcript, TranscriptError,
-    directory_id, session_file,
+    CompactLines, Disk, Durability, EditLine, End, Facts, Loaded, RequestFacts, TakenPrompt, Transcript,
+    TranscriptError, directory_id, session_file,
 };
 
 pub(crate) use kept::{Kept, Request, Tells, call_of};
@@ -92,7 +93,7 @@ impl Session {
         let session = Self::new(options);
         let opening = Opening::of(options, session.id).zip(file).map(|(mut opening, file)| {
             opening.path = file;
-            opening.facts.agent_id = Some(agent_id);
+            (opening.facts.agent_id, opening.facts.works_as) = (Some(agent_id), None);
             opening
         });
         Self { record: Record::new(opening), ..session }
@@ -110,22 +111,24 @@ impl Session {
         json: Bytes,
         detail: Option<Bytes>,
     ) -> Result<Arc<Entry>, TranscriptError> {
-        self.record_as(fresh_id(self.world.as_ref()), kind, json, detail, &[])
+        self.record_as(fresh_id(self.world.as_ref()), kind, json, detail, TakenPrompt::default())
     }
 
     /// Records a prompt of the user's. `queued` are the prompts that waited and are part of it; `skill` is the file of the
-    /// skill whose text it is.
+    /// skill whose text it is; `mode` is what may run unasked for it.
     pub fn record_input(
         &mut self,
         prompt: &Prompt,
         queued: &[Uuid],
         skill: Option<PathBuf>,
+        mode: Mode,
     ) -> Result<Arc<Entry>, TranscriptError> {
         // An id that was used before would make two messages one when the session is read again.
         let unused = |id: &Uuid| !self.kept.was_prompted_as(*id);
         let id = prompt.id.filter(unused).unwrap_or_else(|| fresh_id(self.world.as_ref()));
         let facts = skill.and_then(|file| AttachmentFacts::of(AttachmentKind::InvokedSkill, vec![file]));
-        self.record_as(id, Kind::Prompt { meta: false }, prompt.json(), facts, queued)
+        let taken = TakenPrompt { queued, mode: Some(mode.name()) };
+        self.record_as(id, Kind::Prompt { meta: false }, prompt.json(), facts, taken)
     }
 
     fn record_as(
@@ -134,14 +137,14 @@ impl Session {
         kind: Kind,
         json: Bytes,
         detail: Option<Bytes>,
-        queued: &[Uuid],
+        taken: TakenPrompt<'_>,
     ) -> Result<Arc<Entry>, TranscriptError> {
         let entry = Entry::new(id, self.world.now(), kind, json)
             .map_err(|error| TranscriptError::Content { reason: error.to_string() })?
             .with_detail(detail);
         self.pay_owed_note()?;
         if let Some(transcript) = self.record.transcript() {
-            transcript.entry(&entry, queued)?;
+            transcript.entry(&entry, taken)?;
         }
         let entry = Arc::new(entry);
         self.kept.saw(&entry);
@@ -450,6 +453,8 @@ struct Opening {
     end: End,
     /// The line that says so, if its file does not end there.
     gone_back: Option<(Uuid, Timestamp)>,
+    /// The file says that it works as this agent.
+    worked_as: Option<String>,
 }
 
 impl Opening {
@@ -470,12 +475,16 @@ impl Opening {
             git_branch: None,
             entrypoint: options.entrypoint.clone(),
             agent_id: None,
+            works_as: options.works_as.clone(),
             secrets: options.secrets.clone(),
         };
         let end = options.resume.as_ref().map_or(End::default(), |resumed| resumed.conversation.end());
         let goes_back = options.resume.as_ref().is_some_and(|resumed| resumed.conversation.goes_back);
         let gone_back = goes_back.then(|| (fresh_id(options.world.as_ref()), options.world.now()));
-        Some(Self { disk: Arc::clone(&options.disk), path, durability: *durability, facts, end, gone_back })
+        let resumed = options.resume.as_ref().map(|resumed| &resumed.conversation);
+        let worked_as = resumed.and_then(|conversation| conversation.works_as.clone());
+        let disk = Arc::clone(&options.disk);
+        Some(Self { disk, path, durability: *durability, facts, end, gone_back, worked_as })
     }
 }
 
@@ -493,11 +502,15 @@ impl Record {
     pub fn open(&self, git_branch: Option<String>) -> Result<(), TranscriptError> {
         let mut recording = self.lock();
         let (Some(opening), None) = (&recording.opening, &recording.opened) else { return Ok(()) };
-        let Opening { disk, path, durability, facts, end, gone_back } = opening;
+        let Opening { disk, path, durability, facts, end, gone_back, worked_as } = opening;
         let facts = Facts { git_branch, ..facts.clone() };
+        let agent = facts.works_as.clone().filter(|agent| worked_as.as_ref() != Some(agent));
         let transcript = Transcript::open(disk.as_ref(), path, facts, *durability, end)?;
         if let Some((id, at)) = gone_back {
             transcript.gone_back(*id, *at)?;
+        }
+        if let Some(agent) = agent {
+            transcript.works_as(&agent)?;
         }
         recording.opened = Some(Arc::new(transcript));
         Ok(())

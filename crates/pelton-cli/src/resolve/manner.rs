@@ -50,9 +50,11 @@ pub(super) fn styles(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<Output
     Ok(OutputStyle::in_dirs(&dirs))
 }
 
-/// Lets the session work as the agent that settings name, or else a plugin's, unless one was named for this run.
+/// Lets the session work as the agent that settings name, or else a plugin's, unless one was named for this run, or its record
+/// names one.
 pub(super) fn work_as(options: &mut Options, args: &RunArgs, set: Option<String>) {
-    if args.client.agent.is_some() {
+    let worked_as = options.resume.as_ref().and_then(|resumed| resumed.conversation.works_as.as_ref());
+    if args.client.agent.is_some() || worked_as.is_some() {
         return;
     }
     let of_plugin = || options.plugins().find_map(Plugin::agent);
@@ -64,5 +66,21 @@ pub(super) fn work_as(options: &mut Options, args: &RunArgs, set: Option<String>
         tell(&format!(
             "warning: there is no agent '{agent}' to work as, so none is used (there are: {names})"
         ));
+    }
+}
+
+/// Lets the session work as the agent that was named for this run, or as the one that it worked as before.
+pub(crate) fn work_as_said(options: &mut Options, args: &RunArgs) -> Result<(), Fail> {
+    match &args.client.agent {
+        Some(agent) if !options.work_as(agent) => {
+            Err(Fail::at_start(format!("there is no agent '{agent}' to work as")))
+        }
+        Some(_) => Ok(()),
+        None => {
+            if let Err(gone) = options.work_as_before() {
+                tell(&format!("notice: {gone}"));
+            }
+            Ok(())
+        }
     }
 }

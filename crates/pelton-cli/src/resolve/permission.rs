@@ -59,6 +59,16 @@ fn narrow(options: &mut Options) -> Result<(), Fail> {
     Ok(())
 }
 
+/// A session that goes on in front of somebody is in the mode that it was left in, unless one was named for this run. What lets
+/// everything run, or nothing, is chosen anew each time.
+pub(super) fn go_on(options: &mut Options, args: &RunArgs) {
+    let is_named = args.permission_mode.is_some() || args.dangerously_skip_permissions;
+    let last = options.resume.as_ref().and_then(|resumed| resumed.conversation.mode);
+    if let Some(last @ (Mode::Default | Mode::AcceptEdits | Mode::DontAsk)) = last.filter(|_| !is_named) {
+        options.mode = last;
+    }
+}
+
 fn mode(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Mode, Fail> {
     let mode = match args.permission_mode {
         _ if args.dangerously_skip_permissions => Mode::BypassPermissions,

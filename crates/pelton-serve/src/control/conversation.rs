@@ -230,10 +230,12 @@ impl<'a> Conversation<'a> {
             },
         };
         options.host = options.host.clone().with_elicitor(Arc::new(ElicitFromClient(client.clone())));
-        if let Some(agent) = &shown.agent
-            && !options.work_as(agent)
-        {
-            brought.problems.push(format!("there is no agent '{agent}' to work as"));
+        match &shown.agent {
+            Some(agent) if !options.work_as(agent) => {
+                brought.problems.push(format!("there is no agent '{agent}' to work as"));
+            }
+            Some(_) => {}
+            None => brought.problems.extend(options.work_as_before().err().map(|gone| gone.to_string())),
         }
         let mut about = initialize::about(&options, shown.pid);
         if let Some(named) = &brought.servers_named {

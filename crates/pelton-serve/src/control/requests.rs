@@ -218,10 +218,14 @@ impl Handles {
             "set_model" if body.get("model").is_some_and(|model| !model.is_null() && !model.is_string()) => {
                 Served::Now(Err("set_model: model is no text".to_owned()))
             }
+            "set_model" if word("model") == Some("") => Served::Now(Err(
+                "set_model: model is empty (null or \"default\" names the usual one)".to_owned(),
+            )),
+            // Which models there are, the server knows: a name that nobody knows here is asked for like any other.
             "set_model" => {
-                let model = word("model").filter(|model| !model.is_empty() && *model != "default");
+                let model = word("model").filter(|model| *model != "default");
                 let set = self.dials.set_model(model).map_err(|error| error.to_string());
-                Served::Now(set.map(|()| json!({})))
+                Served::Now(set.map(|()| json!({"model": self.dials.model()})))
             }
             "set_max_thinking_tokens" => Served::Now(self.set_thinking(body)),
             "mcp_status" => Served::Now(Ok(self.servers.status())),

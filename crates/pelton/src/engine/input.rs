@@ -306,7 +306,7 @@ impl Engine {
         for attachment in self.memory.touched(read).await {
             told.push(Event::Attachment(self.session.record_attachment(&attachment)?));
         }
-        self.session.record_input(prompt, queued, around.skill)
+        self.session.record_input(prompt, queued, around.skill, self.kin.permissions.mode())
     }
 
     /// Files that are not what an earlier process of the session knew of them. Asked once.

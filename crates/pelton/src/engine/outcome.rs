@@ -73,6 +73,8 @@ impl Engine {
             Ending::Local(answered) => (Terminal::Completed, false, Some(answered)),
         };
         let aborted = matches!(terminal, Terminal::AbortedStreaming | Terminal::AbortedToolExecution);
+        // Whoever wants something else at once does not call what ran until then a failure.
+        let made_way = aborted && self.queue.is_urgent();
         // Where nothing can be written down, that is what ended it, and not the user.
         let unrecorded = last.unrecorded.as_ref().filter(|_| aborted);
         let terminal =
@@ -109,6 +111,7 @@ impl Engine {
                 let turns = self.options.limits.turns_max.unwrap_or_default();
                 errors.push(format!("Reached maximum number of turns ({turns})"));
             }
+            Terminal::AbortedStreaming | Terminal::AbortedToolExecution if made_way => text.clear(),
             Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
                 errors.push("Interrupted by the user".to_owned());
             }
@@ -165,6 +168,7 @@ impl Engine {
                 refused || local.is_some_and(|answered| answered.is_error)
             }
             Terminal::StopHookPrevented | Terminal::HookStopped | Terminal::ToolDeferred => false,
+            Terminal::AbortedStreaming | Terminal::AbortedToolExecution => !made_way,
             _ => true,
         };
         Outcome {

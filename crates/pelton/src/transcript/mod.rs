@@ -8,6 +8,7 @@ mod write; // appending, and when it is safe
 mod requests; // what is known of each request
 mod queued; // prompts that were not consumed
 mod block; // what of a message can still be sent
+mod proof; // what shows that a line is as it was written
 mod read; // reading it back, whatever happened to it
 mod opening; // what stands for its first words if they are lost
 mod withdrawn; // what of it does not count
@@ -36,6 +37,9 @@ const SNIP_BOUNDARY: &str = "snip_boundary";
 /// Marks the lines from which on a conversation goes on from an earlier place.
 const GONE_BACK_LINE: &str = "gone_back";
 
+/// Marks the lines that name the agent that the session works as.
+const AGENT_LINE: &str = "agent-setting";
+
 /// Marks the lines that take entries back.
 const TOMBSTONE_LINE: &str = "tombstone";
 
@@ -59,7 +63,7 @@ pub use place::{
     find_session, newest_attended_session, newest_session, project_key, session_file, sessions_of,
 };
 pub use queued::QueuedPrompt;
-pub use read::{Loaded, ReadError, read, read_from};
+pub use read::{Loaded, ReadError, conversation, read, read_from};
 pub use remove::remove_session;
 pub use window::{read_window, read_window_until};
 pub use withdrawn::withdrawn;
@@ -68,4 +72,4 @@ pub use write::{Durability, TranscriptError};
 pub(crate) use place::directory_id;
 pub(crate) use read::read_agent;
 pub(crate) use requests::{FileFacts, PrefixFacts, RequestFacts, kept_prefix};
-pub(crate) use write::{CompactLines, EditLine, End, Facts, QuestionState, Transcript};
+pub(crate) use write::{CompactLines, EditLine, End, Facts, QuestionState, TakenPrompt, Transcript};

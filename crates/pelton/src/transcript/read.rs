@@ -2,6 +2,7 @@
 //! lose the others, and nothing in the file is changed.
 
 mod chain; // which line follows which
+mod said; // what somebody said in one
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -15,30 +16,33 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use pelton_model::Prefix;
 use pelton_model::json::without_halves;
-use pelton_wire::usage::Usage;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use chain::Chain;
+use said::{LONG_LINE_BYTES, Source, entries};
+
+pub(super) use said::is_no_message;
 
 use super::blobs::Blobs;
-use super::block::{Block, sendable_result};
 use super::opening::stand_in;
+use super::proof::Proof;
 use super::queued::{QueuedPrompt, Waiting};
 use super::requests::{FileFacts, read_prefix};
 use super::write::{End, KeptBehind};
 use super::{
-    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, QUESTION_LINE,
-    REQUEST_LINE, RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
+    AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE,
+    QUESTION_LINE, REQUEST_LINE, RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
 };
 use crate::event::{Asked, LoopKind};
-use crate::history::names;
 use crate::history::{
-    By, CallId, Edit, EditId, Edited, Entry, EntryId, Kind, MediaPlace, Origin, Piece, SnipBoundary,
+    By, CallId, Edit, EditId, Edited, Entry, EntryId, Kind, MediaPlace, Piece, SnipBoundary,
 };
 use crate::limits::{CACHE_REPORTS_KEPT_MAX, CHANGED_FILES_WATCHED_MAX, TRANSCRIPT_LINE_BYTES_MAX};
+use crate::permission::Mode;
 
 /// A conversation as its file tells it.
 ///
@@ -56,6 +60,10 @@ use crate::limits::{CACHE_REPORTS_KEPT_MAX, CHANGED_FILES_WATCHED_MAX, TRANSCRIP
 pub struct Loaded {
     /// The session its lines name.
     pub session_id: Option<Uuid>,
+    /// The agent that it works as.
+    pub works_as: Option<String>,
+    /// What ran unasked when the newest prompt came.
+    pub mode: Option<Mode>,
     /// What was said, in order.
     pub entries: Vec<Arc<Entry>>,
     /// The line new ones follow.
@@ -147,6 +155,27 @@ pub(crate) fn read_agent(path: &Path) -> Result<Loaded, ReadError> {
     Ok(lines.loaded())
 }
 
+/// The lines of a session's file that are its conversation, by their ids: those that lead to its end, and the results beside
+/// them. The others stand on branches that were left.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let file = dir.path().join("session.jsonl");
+/// let line = |id: u32, words: &str| {
+///     format!(r#"{{"type":"user","uuid":"00000000-0000-4000-8000-00000000000{id}","parentUuid":null,"message":{{"role":"user","content":"{words}"}}}}"#)
+/// };
+/// std::fs::write(&file, [line(1, "Hi"), line(2, "From the beginning, then")].join("\n"))?;
+/// let lines = pelton::transcript::conversation(&file)?;
+/// assert_eq!(lines.into_iter().collect::<Vec<_>>(), ["00000000-0000-4000-8000-000000000002".parse()?]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn conversation(path: &Path) -> Result<HashSet<Uuid>, ReadError> {
+    let fail = |error: std::io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
+    let mut lines = Lines { without_words: true, ..Lines::default() };
+    lines.read(BufReader::new(File::open(path).map_err(fail)?)).map_err(fail)?;
+    Ok(lines.conversation())
+}
+
 /// Reads what a session's file holds, wherever it is kept.
 ///
 /// ```
@@ -204,6 +233,12 @@ pub(super) struct Line<'a> {
     pub edit: Option<&'a RawValue>,
     pub kept: Option<KeptBehind>,
     session_id: Option<Uuid>,
+    agent_setting: Option<String>,
+    permission_mode: Option<String>,
+    /// What shows that it is as it was written.
+    proof: Option<String>,
+    /// Whoever copied it into another session gave other names to all lines.
+    forked_from: Option<IgnoredAny>,
     timestamp: Option<String>,
     #[serde(default)]
     pub is_sidechain: bool,
@@ -224,13 +259,20 @@ pub(super) struct Line<'a> {
     attachment: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct Message<'a> {
-    id: Option<String>,
-    model: Option<String>,
-    usage: Option<Usage>,
-    #[serde(borrow)]
-    content: &'a RawValue,
+impl Line<'_> {
+    /// Whether nothing speaks against its words being those that were written.
+    fn is_as_written(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Content<'a> {
+            #[serde(borrow)]
+            content: &'a RawValue,
+        }
+        let Some(proof) = self.proof.as_deref().map(Proof) else { return true };
+        let content =
+            self.message.and_then(|message| serde_json::from_str::<Content<'_>>(message.get()).ok());
+        let kind = self.r#type.as_deref().unwrap_or_default();
+        content.is_some_and(|message| proof.is_of(kind, message.content.get()))
+    }
 }
 
 /// The kinds of lines a conversation can begin with.
@@ -240,6 +282,14 @@ pub(super) const LINKS: [&str; 5] = ["user", "assistant", "system", "attachment"
 struct Link {
     id: Uuid,
     parent: Option<Uuid>,
+    /// What it follows is not known, though it followed something.
+    lost_parent: bool,
+    /// Something must stand before it: no conversation begins with an answer, or with the result of a call.
+    goes_on: bool,
+    /// The answer of which it is a part.
+    answer: Option<Arc<str>>,
+    /// It is nothing but the results of calls.
+    is_result: bool,
     entries: Vec<Arc<Entry>>,
     /// The line, if it is a snip boundary.
     snip: Option<Value>,
@@ -247,6 +297,15 @@ struct Link {
     ends_what_was_before: bool,
     /// What was done between its parent and itself was not done to this conversation.
     goes_back: bool,
+}
+
+/// What is known of the place of a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    /// Nothing speaks against what it says.
+    AsItSays,
+    /// It was written behind another line.
+    Another,
 }
 
 /// A request, and where its line stands.
@@ -266,9 +325,6 @@ struct Behind {
     /// The edit that puts a summary in its place.
     edit: EditId,
 }
-
-/// Lines above this size are not copied: what they hold is shared with what was read.
-const LONG_LINE_BYTES: usize = 1024 * 1024;
 
 #[derive(Default)]
 pub(super) struct Lines {
@@ -292,6 +348,12 @@ pub(super) struct Lines {
     read_to: u64,
     /// It is the conversation of a sub-agent.
     is_agents: bool,
+    /// The agent that the session works as.
+    works_as: Option<String>,
+    /// What ran unasked when the newest prompt came.
+    mode: Option<Mode>,
+    /// What was said is not wanted, only in which lines.
+    without_words: bool,
 }
 
 impl Lines {
@@ -384,6 +446,10 @@ impl Lines {
             }
             return;
         }
+        if line.r#type.as_deref() == Some(AGENT_LINE) {
+            self.works_as = line.agent_setting.filter(|agent| !agent.is_empty());
+            return;
+        }
         if line.r#type.as_deref() == Some(QUESTION_LINE) {
             let Some(call) = line.tool_use_id else { return };
             self.undecided.retain(|undecided| *undecided != call);
@@ -468,21 +534,56 @@ impl Lines {
         self.session_id = self.session_id.or(line.session_id);
         self.queue.consumed(&line.queued_ids);
         self.queue.consumed(&[id]);
-        let mut damaged = 0;
-        let source = Source(shared.filter(|_| is_as_read));
-        let entries = entries(&line, id, &source, &mut damaged).unwrap_or_else(|| {
+        self.mode = line.permission_mode.as_deref().and_then(Mode::from_name).or(self.mode);
+        let (mut damaged, shared) = (0, shared.filter(|_| is_as_read));
+        let is_as_written = line.is_as_written();
+        let read = entries(&line, id, &Source { line: shared, is_as_written }, &mut damaged);
+        let entries = read.unwrap_or_else(|| {
             (self.skipped, damaged) = (self.skipped + 1, damaged + 1);
             Vec::new()
         });
+        let (parent, follows) = self.parent_of(&line);
         // Thinking is bound to what stood before it.
-        self.reshaped |= damaged > 0;
+        self.reshaped |= damaged > 0 || !is_as_written || follows == Follows::Another;
         self.by_id.insert(id, self.links.len());
         let is_snip = line.subtype.as_deref() == Some(SNIP_BOUNDARY);
         let snip = is_snip.then(|| serde_json::from_str(&text).unwrap_or_default());
-        let parent = line.parent_uuid.or(line.logical_parent_uuid);
-        let goes_back = line.subtype.as_deref() == Some(GONE_BACK_LINE);
-        let ends_what_was_before = is_foreign_boundary;
-        self.links.push(Link { id, parent, entries, snip, ends_what_was_before, goes_back });
+        let first = entries.first().map(|entry| &entry.kind);
+        self.links.push(Link {
+            id,
+            parent,
+            lost_parent: follows == Follows::Another,
+            goes_on: matches!(first, Some(Kind::Assistant { .. } | Kind::ToolResult { .. })),
+            answer: match first {
+                Some(Kind::Assistant { origin, .. }) => {
+                    Some(origin.message_id.as_str().into()).filter(|id: &Arc<str>| !id.is_empty())
+                }
+                _ => None,
+            },
+            is_result: !entries.is_empty()
+                && entries.iter().all(|entry| matches!(entry.kind, Kind::ToolResult { .. })),
+            entries: if self.without_words { Vec::new() } else { entries },
+            snip,
+            ends_what_was_before: is_foreign_boundary,
+            goes_back: line.subtype.as_deref() == Some(GONE_BACK_LINE),
+        });
+    }
+
+    /// The line that a line follows. Where that name is damaged, the line before it may prove to be the one.
+    fn parent_of(&self, line: &Line<'_>) -> (Option<Uuid>, Follows) {
+        let named = line.parent_uuid.or(line.logical_parent_uuid);
+        let Some(proof) = line.proof.as_deref().filter(|_| line.forked_from.is_none()).map(Proof) else {
+            return (named, Follows::AsItSays);
+        };
+        if proof.follows(named) {
+            return (named, Follows::AsItSays);
+        }
+        let before = self.links.last().map(|link| link.id);
+        match before.filter(|before| proof.follows(Some(*before))) {
+            Some(before) => (Some(before), Follows::AsItSays),
+            // Whatever it names: behind the line before it, nothing is lost.
+            None => (None, Follows::Another),
+        }
     }
 
     fn edited(&mut self, id: EditId, by: &str, mut edit: Edit) {
@@ -506,8 +607,9 @@ impl Lines {
     pub fn loaded(self) -> Loaded {
         let Chain { links: chain, missing } = self.chain();
         let newest = chain.last().map(|index| self.links[*index].id);
-        let on_chain: HashSet<usize> = chain.iter().copied().collect();
         let left = self.left(&chain);
+        let chain = self.with_whole_answers(chain, &left);
+        let on_chain: HashSet<usize> = chain.iter().copied().collect();
         let behind = self.behind.as_ref().map(|behind| behind.edit);
         let mut is_behind = behind.is_some();
         let mut entries: Vec<Arc<Entry>> = self.behind.into_iter().map(|behind| behind.entry).collect();
@@ -575,6 +677,8 @@ impl Lines {
         );
         Loaded {
             session_id: self.session_id,
+            works_as: self.works_as,
+            mode: self.mode,
             newest,
             entries,
             reshaped,
@@ -607,149 +711,6 @@ fn has_strays(entries: &[Arc<Entry>]) -> bool {
         Kind::ToolResult { call, .. } => !calls.contains(call),
         _ => false,
     })
-}
-
-/// What a line was read from, if its parts may be shared.
-struct Source<'a>(Option<&'a Bytes>);
-
-impl Source<'_> {
-    fn bytes_of(&self, part: &str) -> Bytes {
-        match self.0 {
-            Some(line) if part.len() > LONG_LINE_BYTES => line.slice_ref(part.as_bytes()),
-            _ => Bytes::copy_from_slice(part.as_bytes()),
-        }
-    }
-
-    /// A content array of these blocks, which stand in this one.
-    fn array_of(&self, content: &str, all: usize, blocks: &[&str]) -> Bytes {
-        if self.0.is_some()
-            && content.starts_with('[')
-            && blocks.len() == all
-            && content.len() > LONG_LINE_BYTES
-        {
-            return self.bytes_of(content);
-        }
-        let bytes: usize = blocks.iter().map(|block| block.len() + 1).sum();
-        let mut array = Vec::with_capacity(bytes + 1);
-        for block in blocks {
-            array.push(if array.is_empty() { b'[' } else { b',' });
-            array.extend_from_slice(block.as_bytes());
-        }
-        array.push(b']');
-        Bytes::from(array)
-    }
-}
-
-/// Whether a line says that somebody said something, and nothing can be made of it.
-pub(super) fn is_no_message(text: &str) -> bool {
-    let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return false };
-    let is_said = matches!(line.r#type.as_deref(), Some("user" | "assistant"));
-    is_said && line.uuid.is_none_or(|id| entries(&line, id, &Source(None), &mut 0).is_none())
-}
-
-/// The entries of one line; `None` if it is not what it says it is. Counts blocks that cannot be sent as
-/// they are.
-fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>, damaged: &mut usize) -> Option<Vec<Arc<Entry>>> {
-    let assistant = match line.r#type.as_deref() {
-        Some("user") => false,
-        Some("assistant") => true,
-        // Boundaries, attachments and kinds of a later version: links of the chain without words for the model.
-        _ => return Some(Vec::new()),
-    };
-    if line.is_api_error_message {
-        return Some(Vec::new());
-    }
-    let message: Message<'_> = serde_json::from_str(line.message?.get()).ok()?;
-    let model = message.model.unwrap_or_default();
-    if assistant && model == crate::SYNTHETIC_MODEL {
-        return Some(Vec::new());
-    }
-    let at = line.timestamp.as_deref().and_then(|text| text.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
-    let origin = Arc::new(Origin {
-        message_id: message.id.unwrap_or_default(),
-        model,
-        usage: message.usage.unwrap_or_default(),
-        request_id: line.request_id.clone(),
-    });
-    let mut made = Vec::new();
-    let mut words: Vec<&str> = Vec::new();
-    let quoted;
-    let blocks: Vec<&str> = if message.content.get().starts_with('"') {
-        quoted = format!(r#"{{"type":"text","text":{}}}"#, message.content.get());
-        vec![quoted.as_str()]
-    } else {
-        let blocks: Vec<&RawValue> = serde_json::from_str(message.content.get()).ok()?;
-        blocks.into_iter().map(RawValue::get).collect()
-    };
-    let all = blocks.len();
-    let entry = |kind: Kind, blocks: &[&str]| {
-        Entry::new(id, at, kind, source.array_of(message.content.get(), all, blocks)).ok()
-    };
-    // Of a block that makes or answers a call.
-    let of_call = |kind: Kind, raw: &str, renamed: Option<String>| match renamed {
-        Some(renamed) => Entry::new(id, at, kind, Bytes::from(format!("[{renamed}]"))).ok(),
-        None => entry(kind, &[raw]),
-    };
-    for raw in blocks {
-        let block: Block<'_> = serde_json::from_str(raw).ok()?;
-        if block.is_blank() {
-            continue;
-        }
-        if !block.can_be_sent(assistant) {
-            *damaged += 1;
-            continue;
-        }
-        let made_here = match (assistant, block.r#type.as_str()) {
-            (true, kind) => {
-                let mut renamed = None;
-                let piece = match kind {
-                    "text" => Piece::Text,
-                    "thinking" | "redacted_thinking" => Piece::Thinking,
-                    "tool_use" => {
-                        let (id, name) = (block.id?, block.name?);
-                        let (plain_id, plain_name) = (names::plain_id(&id), names::plain_name(&name));
-                        if plain_id != id || plain_name != name {
-                            renamed = names::renamed(raw, &[("id", &plain_id), ("name", &plain_name)]);
-                        }
-                        if !block.input.is_some_and(|input| input.get().starts_with('{')) {
-                            renamed = names::with_input(renamed.as_deref().unwrap_or(raw));
-                            *damaged += 1;
-                        }
-                        Piece::Call { id: plain_id.into(), name: plain_name.into() }
-                    }
-                    _ => Piece::Other,
-                };
-                of_call(Kind::Assistant { origin: Arc::clone(&origin), piece }, raw, renamed)?
-            }
-            (false, "tool_result") => {
-                let call = block.tool_use_id?;
-                let plain = names::plain_id(&call);
-                let sendable = sendable_result(raw)?;
-                *damaged += usize::from(matches!(sendable, Cow::Owned(_)));
-                let renamed = match plain == call {
-                    true if matches!(sendable, Cow::Borrowed(_)) => None,
-                    true => Some(sendable.into_owned()),
-                    false => names::renamed(&sendable, &[("tool_use_id", &plain)]),
-                };
-                let kind =
-                    Kind::ToolResult { call: plain.into(), is_error: block.is_error.unwrap_or_default() };
-                let detail = line.tool_use_result.map(|detail| source.bytes_of(detail.get()));
-                of_call(kind, raw, renamed)?.with_detail(detail)
-            }
-            (false, _) => {
-                words.push(raw);
-                continue;
-            }
-        };
-        made.push(Arc::new(made_here));
-    }
-    if !words.is_empty() {
-        // Nobody asked for a summary in these words, whoever wrote it.
-        let meta = line.is_meta || line.is_compact_summary;
-        let about = line.attachment.map(|facts| Bytes::copy_from_slice(facts.get().as_bytes()));
-        made.push(Arc::new(entry(Kind::Prompt { meta }, &words)?.with_detail(about)));
-    }
-    Some(made)
 }
 
 #[cfg(test)]

@@ -222,7 +222,21 @@ impl Searched {
         let mut window = lines.loaded();
         window.read_to += start.from;
         window.is_partial = start.from > 0;
+        if window.works_as.is_none() {
+            // Other programs say it once, at the beginning.
+            window.works_as = self.beginning(start.from)?.works_as;
+        }
         Ok(Outcome::All(Box::new(window)))
+    }
+
+    /// What the first lines say, up to a place at most.
+    fn beginning(&self, upto: u64) -> io::Result<Loaded> {
+        let mut block = vec![0; BLOCK_BYTES];
+        let bytes = self.read_at(&mut block, 0, upto.min(BLOCK_BYTES as u64))?;
+        let whole = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
+        let mut lines = Lines::default();
+        lines.read(&bytes[..whole])?;
+        Ok(lines.loaded())
     }
 
     /// Where the line of an id begins, before a place.

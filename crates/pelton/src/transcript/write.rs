@@ -15,12 +15,13 @@ use uuid::Uuid;
 use super::blobs::{SetAside, shortened};
 use super::disk::{Disk, DiskFile};
 use super::lease::{Held, Holder};
+use super::proof::proof;
 use super::queued::QueuedPrompt;
 use super::read::read_from;
 use super::requests::kept_text;
 use super::{
-    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD, GONE_BACK_LINE,
-    MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE,
+    AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD,
+    GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE,
 };
 use crate::event::Synthetic;
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
@@ -74,6 +75,8 @@ pub struct Facts {
     pub entrypoint: String,
     /// The sub-agent whose record this is.
     pub agent_id: Option<String>,
+    /// The agent that the session works as.
+    pub works_as: Option<String>,
     /// What is not written down, whoever says it.
     pub secrets: Secrets,
 }
@@ -117,6 +120,15 @@ pub struct CompactLines<'a> {
     pub after_tokens: u64,
     /// What of the conversation is still sent behind the summary.
     pub stays: Stays,
+}
+
+/// What is recorded of a prompt beside its words.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TakenPrompt<'a> {
+    /// The prompts that waited and are part of it.
+    pub queued: &'a [Uuid],
+    /// What may run unasked from here on.
+    pub mode: Option<&'a str>,
 }
 
 /// What a summary's boundary says about what stayed: where a reader may begin.
@@ -266,8 +278,9 @@ impl Transcript {
         Ok(Self { path, facts, durability, file, tail })
     }
 
-    /// Records an entry. `queued` are the prompts that waited and are part of it: consumed with the same write.
-    pub fn entry(&self, entry: &Entry, queued: &[Uuid]) -> Result<(), TranscriptError> {
+    /// Records an entry. Prompts that waited and are part of it are consumed with the same write.
+    pub fn entry(&self, entry: &Entry, taken: TakenPrompt<'_>) -> Result<(), TranscriptError> {
+        let TakenPrompt { queued, mode } = taken;
         let (kind, message) = match &entry.kind {
             Kind::Prompt { .. } | Kind::ToolResult { .. } => ("user", message::user(&entry.json)),
             Kind::Assistant { origin, .. } => {
@@ -293,11 +306,13 @@ impl Transcript {
             Kind::ToolResult { .. } => Some(SetAside::All),
             Kind::Assistant { .. } => None,
         };
-        self.line(entry.id, entry.at, aside, |line| {
+        let said = Some((kind, &entry.json[..]));
+        self.line(entry.id, entry.at, aside, said, |line| {
             line.field("type", kind)
                 .raw("message", &message)
                 .field_if("isMeta", meta)
                 .field_if("requestId", request_id)
+                .field_if("permissionMode", mode)
                 .field_if("queuedIds", (!queued.is_empty()).then_some(queued))
                 .raw_if(detail, entry.detail.as_deref())
         })?;
@@ -316,7 +331,7 @@ impl Transcript {
             usage: &usage,
         };
         let message = message::assistant(&head, &synthetic.json);
-        self.line(synthetic.id, at, None, |line| {
+        self.line(synthetic.id, at, None, None, |line| {
             line.field("type", "assistant")
                 .raw("message", &message)
                 .field("isApiErrorMessage", true)
@@ -327,7 +342,7 @@ impl Transcript {
     /// The conversation goes on from an earlier place than its file ends at: what is done to it from here on is done to what
     /// was said up to there.
     pub fn gone_back(&self, id: Uuid, at: Timestamp) -> Result<(), TranscriptError> {
-        self.line(id, at, None, |line| line.field("type", "system").field("subtype", GONE_BACK_LINE))
+        self.line(id, at, None, None, |line| line.field("type", "system").field("subtype", GONE_BACK_LINE))
     }
 
     /// Notes what the loop did, and why. Beside the conversation: such a line is nobody's parent.
@@ -414,6 +429,16 @@ impl Transcript {
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
         self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// The agent that the session works as from here on. Beside the conversation.
+    pub fn works_as(&self, agent: &str) -> Result<(), TranscriptError> {
+        self.append(&mut self.tail(), self.agent_line(agent))
+    }
+
+    fn agent_line(&self, agent: &str) -> Vec<u8> {
+        let line = Line::new(AGENT_LINE).field("agentSetting", agent);
+        line.field("sessionId", self.facts.session_id).finish_line()
     }
 
     /// What the session is called from here on. Beside the conversation.
@@ -533,8 +558,13 @@ impl Transcript {
             .raw_if("attachment", summary.detail.as_deref())
             .field("uuid", summary.id)
             .field("timestamp", format!("{at:.3}"))
-            .field("entrypoint", &self.facts.entrypoint);
+            .field("entrypoint", &self.facts.entrypoint)
+            .field_if("proof", proof("user", &summary.json, Some(edit.id)));
         bytes.extend(self.set_aside(&line.finish_line(), SetAside::Media)?);
+        if let Some(agent) = &self.facts.works_as {
+            // Whoever goes on reads from here.
+            bytes.extend(self.agent_line(agent));
+        }
         self.append(&mut tail, bytes)?;
         tail.newest = Some(summary.id);
         Ok(())
@@ -569,13 +599,16 @@ impl Transcript {
         id: Uuid,
         at: Timestamp,
         aside: Option<SetAside>,
+        said: Option<(&str, &[u8])>,
         body: impl FnOnce(Line) -> Line,
     ) -> Result<(), TranscriptError> {
         let mut tail = self.tail();
+        let proof = said.and_then(|(kind, content)| proof(kind, content, tail.newest));
         let line = body(self.head(&tail, tail.newest))
             .field("uuid", id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
+            .field_if("proof", proof)
             .finish_line();
         let line = match aside {
             Some(what) => self.set_aside(&line, what)?,
@@ -691,6 +724,7 @@ mod tests {
                 git_branch: None,
                 entrypoint: String::new(),
                 agent_id: None,
+                works_as: None,
                 secrets: Secrets::default(),
             };
             Transcript::open(

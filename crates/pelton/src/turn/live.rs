@@ -123,7 +123,7 @@ pub(crate) struct Live<'a> {
     /// Trips to the model, this one included.
     pub turn: u32,
     /// What the stop hooks want to be done before the end.
-    pub stop_feedback: Option<String>,
+    pub stop_feedback: Option<StopFeedback>,
     /// T11: what was left out by name because a request was refused.
     pub left_out_by_name: HashSet<Rung>,
     /// It goes on only because a stop hook wanted it.
@@ -136,6 +136,14 @@ pub(crate) struct Live<'a> {
     pub shaping: Shaping,
     /// The answer whose words hooks are told of before they are shown.
     pub display: Option<Box<Telling>>,
+}
+
+/// What hooks say about the end, for the model.
+pub(crate) enum StopFeedback {
+    /// It is not the end.
+    Refusal(String),
+    /// Something it has not heard yet.
+    Words(Vec<String>),
 }
 
 /// What the newest trip to the model left behind, for what comes next and for the result.
@@ -377,7 +385,7 @@ impl Live<'_> {
                 }
                 // Words of hooks come behind all results: the API wants those first.
                 if !contexts.is_empty() {
-                    self.say_as_user(&reminder(&contexts)).await?;
+                    self.remind(&contexts).await?;
                 }
                 self.summarise().await;
                 // Results wait for the write only; the disk is waited for before the next side effect.
@@ -521,8 +529,8 @@ impl Live<'_> {
         let words = HookWords { messages: verdict.messages, stop, runs: fired.runs, ..HookWords::default() };
         self.tell_hooks(words).await;
         // Words without a refusal are feedback too: the model has not heard them yet.
-        self.stop_feedback =
-            verdict.block.or_else(|| (!verdict.contexts.is_empty()).then(|| verdict.contexts.join("\n")));
+        let words = (!verdict.contexts.is_empty()).then_some(StopFeedback::Words(verdict.contexts));
+        self.stop_feedback = verdict.block.map(StopFeedback::Refusal).or(words);
         Ok(match &self.stop_feedback {
             _ if prevents => Verdict::Prevent,
             Some(_) => Verdict::Block,

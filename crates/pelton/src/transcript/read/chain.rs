@@ -1,11 +1,12 @@
 //! The chain of lines that is the conversation: each names the one it follows.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Lines, Link};
-use crate::history::Kind;
+use super::Lines;
 
 /// The conversation's chain of lines.
 pub(in crate::transcript) struct Chain {
@@ -13,14 +14,6 @@ pub(in crate::transcript) struct Chain {
     pub(super) links: Vec<usize>,
     /// Lines whose parents are not there, and the parents, as far as the lines name them.
     pub missing: Vec<(usize, Option<Uuid>)>,
-}
-
-impl Link {
-    /// Whether something must stand before it: no conversation begins with an answer, or with the result of a call.
-    fn goes_on(&self) -> bool {
-        let first = self.entries.first().map(|entry| &entry.kind);
-        matches!(first, Some(Kind::Assistant { .. } | Kind::ToolResult { .. }))
-    }
 }
 
 impl Lines {
@@ -61,7 +54,7 @@ impl Lines {
             // What says that it follows itself, at once or by way of others, follows what was written before it.
             let parent = link.parent.and_then(|parent| self.by_id.get(&parent).copied());
             at = parent.filter(|known| !on_chain.contains(known)).or_else(|| {
-                if link.parent.is_none() && !link.goes_on() {
+                if link.parent.is_none() && !link.goes_on && !link.lost_parent {
                     return None;
                 }
                 chain.missing.push((index, link.parent));
@@ -71,5 +64,42 @@ impl Lines {
         }
         chain.links.reverse();
         chain
+    }
+
+    /// The same with every part of its answers. Other programs let the result of a call follow that call, and what comes next
+    /// follow one of the results: calls that were made beside it stand on branches of their own. What somebody went back to
+    /// before is left out, as they wanted.
+    pub(super) fn with_whole_answers(&self, chain: Vec<usize>, left: &[RangeInclusive<usize>]) -> Vec<usize> {
+        let answer = |index: usize| self.links[index].answer.as_ref();
+        let on_chain: HashSet<usize> = chain.iter().copied().collect();
+        let answers: HashSet<&Arc<str>> = chain.iter().filter_map(|index| answer(*index)).collect();
+        let mut beside: HashMap<&Arc<str>, Vec<usize>> = HashMap::new();
+        for index in (0..self.links.len()).filter(|index| !on_chain.contains(index)) {
+            if let Some(answer) = answer(index).filter(|answer| answers.contains(answer))
+                && !left.iter().any(|left| left.contains(&index))
+            {
+                beside.entry(answer).or_default().push(index);
+            }
+        }
+        if beside.is_empty() {
+            return chain;
+        }
+        let last_of: HashMap<&Arc<str>, usize> =
+            chain.iter().filter_map(|index| Some((answer(*index)?, *index))).collect();
+        let with_others = |index: usize| {
+            let ends = answer(index).filter(|answer| last_of.get(answer) == Some(&index));
+            let others = ends.and_then(|answer| beside.get(answer)).into_iter().flatten().copied();
+            std::iter::once(index).chain(others)
+        };
+        chain.into_iter().flat_map(with_others).collect()
+    }
+
+    /// The lines of the conversation: those of the chain, and results beside it, wherever they stand.
+    pub(in crate::transcript) fn conversation(&self) -> HashSet<Uuid> {
+        let chain = self.chain().links;
+        let left = self.left(&chain);
+        let chain = self.with_whole_answers(chain, &left);
+        let results = (0..self.links.len()).filter(|index| self.links[*index].is_result);
+        chain.into_iter().chain(results).map(|index| self.links[index].id).collect()
     }
 }

@@ -83,7 +83,7 @@ impl Live<'_> {
         self.tell_background().await;
         contexts.extend(self.bench.cx.background.news_for_model());
         if !contexts.is_empty() {
-            self.say_as_user(&reminder(&contexts)).await?;
+            self.remind(&contexts).await?;
         }
         self.attach_prompts().await
     }
@@ -96,6 +96,13 @@ impl Live<'_> {
             }
             self.attach_prompt(held).await?;
         }
+        Ok(())
+    }
+
+    /// Tells the model what hooks and the background have to say. That is no turn of anybody.
+    pub(super) async fn remind(&mut self, words: &[String]) -> Result<(), TranscriptError> {
+        let entry = self.session.record_prompt(&reminder(words), true)?;
+        self.events.send(Event::Attachment(entry)).await;
         Ok(())
     }
 
@@ -252,7 +259,7 @@ impl Live<'_> {
                 }
                 let prompt = prompt.made_to_fit().await;
                 self.session.record_around(&contexts, &attached)?;
-                let entry = self.session.record_input(&prompt, &ids, None)?;
+                let entry = self.session.record_input(&prompt, &ids, None, bench.permissions.mode())?;
                 held.settle();
                 let message = entry.id;
                 self.events.send(Event::Prompt(entry)).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 
-use super::Live;
+use super::{Live, StopFeedback};
 use crate::compact::Level;
 use crate::context::{served_by, tools_json};
 use crate::dials::{Dials, Set};
@@ -127,8 +127,13 @@ impl Live<'_> {
             }
             Transition::StopHookBlocking => {
                 self.stop_hook_active = true;
-                let feedback = self.stop_feedback.take().unwrap_or_default();
-                self.say_as_user(&format!("Stop hook feedback:\n{feedback}")).await
+                match self.stop_feedback.take() {
+                    Some(StopFeedback::Refusal(why)) => {
+                        self.say_as_user(&format!("Stop hook feedback:\n{why}")).await
+                    }
+                    Some(StopFeedback::Words(words)) => self.remind(&words).await,
+                    None => Ok(()),
+                }
             }
             // A call that did not fit has its answer already; no call at all needs a word.
             Transition::StructuredOutputRetry if self.executor.is_empty() => self.say_as_user(REMINDER).await,
