@@ -2,6 +2,8 @@
 
 mod below; // what is below directories that are looked through
 mod lines; // what the commands of a line touch
+mod dirs; // where they are run
+mod critical; // what nobody recovers from
 mod patterns; // files that match
 
 use std::io;

@@ -171,7 +171,7 @@ pub(super) fn removed_by_feeding(command: &Command, inner: &[Command], script: &
         }
         // They say where people work.
         if let Some(said) = stage_before(command, script)
-            && matches!(super::written(&said).as_str(), "pwd" | TOP_OF_REPOSITORY)
+            && matches!(super::step::written(&said).as_str(), "pwd" | TOP_OF_REPOSITORY)
         {
             removed.push(Removal::Of(Files::Named(".".to_owned())));
         }
