@@ -27,10 +27,12 @@ mod deeds; // what programs do to files
 mod outputs; // files that options may name for writing
 mod named; // files that words may name
 mod held; // what variables may hold
+mod untold; // files whose names only running it would tell
 mod moves; // where commands go
 mod removal; // what is taken away
 mod carried; // the same, when its names are written elsewhere in the line
 mod veiled; // the same, when it is not written as a removal
+mod decoded; // texts that other programs make of those in the line
 
 use pelton_shell::{Command, Doubt, DoubtKind, Script, Unclear};
 
@@ -51,7 +53,8 @@ pub(super) use self::programs::Reach;
 pub(super) use self::removal::Removal;
 pub(super) use self::step::Step;
 use self::step::{asked_about, renamed, step};
-use self::veiled::veiled_removals;
+use self::untold::Tale;
+use self::veiled::veiled;
 use super::rule::HOLE;
 use crate::limits::COMMANDS_JUDGED_MAX;
 
@@ -123,6 +126,7 @@ impl Survey {
         let found = found_names(script);
         let carried = Carried::of(script);
         let held = Held::of(script);
+        let tale = Tale::of(script, &found);
         // What runs for a word must be looking and nothing else, and of a kind that people look at that way: then the word is
         // no more than text.
         let mut all_inner_look = true;
@@ -134,8 +138,11 @@ impl Survey {
                 }
                 let mut step = step(command, &args, &targets, feed.as_ref(), &found, script);
                 step.carries(command, script, &carried);
-                step.removals.extend(veiled_removals(command, &args, script, &held, &carried));
+                let veiled = veiled(command, &args, script, &held, &carried);
+                step.removals.extend(veiled.removals);
+                step.hides = veiled.hides;
                 step.holds(command, &args, &targets, &held);
+                step.untold = tale.untold(command, &args, &targets);
                 step.chain = command.place.chain;
                 step.names_for_others = names_for_others(command, script);
                 step.stands_alone = !command.place.piped && !is_read_by_next(command, script);

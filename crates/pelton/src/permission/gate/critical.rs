@@ -43,6 +43,10 @@ impl Gate {
             Files::InHome(rest) => {
                 (rest.as_str(), self.base.home.iter().map(|home| home.join(rest)).collect())
             }
+            // It is where people work, or above.
+            Files::InRepository { rest, .. } => {
+                return (rest.trim_matches(['/', '.']).is_empty()).then(|| "the repository".to_owned());
+            }
             Files::Named(path) => {
                 let found =
                     dirs.joined(path).into_iter().find(|path| self.is_critical(&normalised(path), dirs));

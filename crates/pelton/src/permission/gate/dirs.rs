@@ -9,6 +9,7 @@ use super::super::place::{Here, Place};
 use super::super::shell::{Files, Look, Move, Step};
 use super::patterns::matching;
 use super::place;
+use super::repository::is_same_repository;
 use crate::limits::{DIRECTORIES_JUDGED_MAX, OWN_LINKS_MAX};
 use crate::places::{Follower, normalised};
 
@@ -29,6 +30,8 @@ pub(super) struct Dirs {
     pub led: Vec<(PathBuf, PathBuf)>,
     /// It makes more of them than anybody follows.
     pub leads_anywhere: bool,
+    /// Nothing in the line changes anything. Who changes something, by a redirection too, may make files of any name.
+    pub all_look: bool,
     /// The line has `**` go through directories.
     pub goes_deep: bool,
     /// The line itself may make what git takes for a repository.
@@ -144,6 +147,12 @@ impl Dirs {
             }
             false
         })
+    }
+
+    /// Whether git does the same in all of these directories as where the session is, when the line makes no other repository.
+    pub fn are_in_same_repository(&self, here: &Here) -> bool {
+        let is_same = |dir: &PathBuf| self.place(dir).is_some_and(|dir| is_same_repository(&dir.real, here));
+        self.all_look && !self.is_lost && self.all.iter().all(is_same)
     }
 
     pub fn joined(&self, path: &str) -> Vec<PathBuf> {

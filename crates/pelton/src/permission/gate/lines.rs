@@ -12,6 +12,7 @@ use super::super::shell::{
 use super::below::{Unwanted, holds_links_out, holds_protected};
 use super::dirs::{Dirs, REPOSITORY_MARK, is_current, links_to, may_be_entered};
 use super::patterns::{matching, protected_matches};
+use super::repository::{is_same_repository, top_of_repository};
 use super::{Gate, place};
 use crate::limits::{NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX, OWN_LINKS_MAX, PATCH_JUDGED_BYTES_MAX};
 use crate::places::{Follower, normalised};
@@ -31,12 +32,12 @@ impl Gate {
             relinked: Vec::new(),
             led: Vec::new(),
             leads_anywhere: false,
+            all_look: survey.steps.iter().all(Step::writes_nothing),
             goes_deep: survey.steps.iter().any(|step| step.widening == Widening::Deep),
             may_make_repository: false,
             follower: Follower::default(),
         };
-        // Who changes something, a redirection too, may make files of any name.
-        let all_look = survey.steps.iter().all(Step::writes_nothing);
+        let all_look = dirs.all_look;
         let restricts = self.rules.restricting().any(rule::Rule::is_about_files);
         survey
             .steps
@@ -160,7 +161,7 @@ impl Gate {
                     Some("it changes the directory and redirects to a path that depends on it");
             }
         }
-        if step.runs_git && dirs.changed(here) {
+        if step.runs_git && dirs.changed(here) && !dirs.are_in_same_repository(here) {
             touched.elsewhere = Some("it changes the directory before it runs git");
         }
         if let Some(look) = &step.look {
@@ -168,8 +169,10 @@ impl Gate {
                 look.files.iter().map(|files| self.places(files, dirs)).collect();
             let places: Option<Vec<Place>> = places.map(|places| places.into_iter().flatten().collect());
             let works_here = look.works_in.iter().all(|dir| {
-                self.places(dir, dirs)
-                    .is_some_and(|places| places.iter().all(|place| is_current(&place.real, here)))
+                let is_same = |place: &Place| {
+                    is_current(&place.real, here) || dirs.all_look && is_same_repository(&place.real, here)
+                };
+                self.places(dir, dirs).is_some_and(|places| places.iter().all(is_same))
             });
             let guarded = self.rules.guards_reading();
             let holds = |follows| {
@@ -219,8 +222,11 @@ impl Gate {
             let written = step.may_write.iter().flat_map(|files| self.meant(files, dirs));
             touched.may_write.extend(written);
         }
+        if has_guards {
+            touched.may_hold = self.held_in(&step.may_evaluate, |_| true, dirs);
+        }
         if !is_understood && has_guards {
-            touched.may_hold = self.held_in(&step.may_hold, |_| true, dirs);
+            touched.may_hold.extend(self.held_in(&step.may_hold, |_| true, dirs));
             for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
                 match place(&path, &dirs.follower) {
                     Ok(place) => touched.may_name.push(place),
@@ -414,6 +420,9 @@ impl Gate {
         match files {
             Files::Named(path) => Some(dirs.joined(path)),
             Files::InHome(path) => Some(vec![self.base.home.first()?.join(path)]),
+            Files::InRepository { rest, may_split } => {
+                dirs.all.iter().map(|dir| in_repository(dir, rest, *may_split)).collect()
+            }
             Files::Matching(pattern) => {
                 let found: Option<Vec<Vec<PathBuf>>> =
                     dirs.all.iter().map(|dir| matching(pattern, dir, dirs.goes_deep)).collect();
@@ -436,6 +445,14 @@ impl Gate {
         }
         gone_to
     }
+}
+
+/// A path from where the repository begins. Had git nothing to say, it would begin at the root: there must be no such file.
+fn in_repository(dir: &Path, rest: &str, may_split: bool) -> Option<PathBuf> {
+    let path = top_of_repository(dir)?.join(rest);
+    let is_one_word = path.to_str()?.chars().all(|c| !c.is_whitespace() && !"*?[\\".contains(c));
+    let is_meant = rest.is_empty() || Path::new("/").join(rest).symlink_metadata().is_err();
+    ((is_one_word || !may_split) && is_meant).then_some(path)
 }
 
 /// What is in a patch, if it is an ordinary file of an ordinary size.

@@ -15,6 +15,13 @@ use super::launch::base_name;
 use super::passed::search_starts;
 use super::sed;
 
+/// The letters of options that take a word which names no file, if a program reads the files that its operands name.
+pub(super) fn letters_before_sources(name: &str) -> Option<&'static str> {
+    let known = KNOWN.iter().find(|known| known.names.contains(&name))?;
+    matches!(known.shape, Shape::Reads | Shape::Copies | Shape::Moves | Shape::Archives | Shape::Unpacks)
+        .then_some(known.takes)
+}
+
 /// Something a command does to files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum Deed {

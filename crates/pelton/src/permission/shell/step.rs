@@ -20,7 +20,7 @@ use super::moves::{Move, moves};
 use super::named::{self, Widening, may_name};
 use super::passed::{self, RunsFile, files_fed, files_run, texts_told};
 use super::removal::{Removal, removals};
-use super::{builtins, is_harmless, mention, outputs, sed};
+use super::{builtins, is_harmless, mention, outputs, sed, untold};
 
 /// One command of a line.
 #[derive(Debug, Default)]
@@ -57,6 +57,10 @@ pub(in super::super) struct Step {
     pub may_name: Vec<Files>,
     /// Files its options may name for it to write.
     pub may_write: Vec<Files>,
+    /// By which word it reads a file that only running it would tell.
+    pub untold: Option<String>,
+    /// Texts that the shell may evaluate once more, in which files may be named.
+    pub may_evaluate: Vec<String>,
     /// Texts in languages of programs, anywhere in which files may be named.
     pub may_hold: Vec<String>,
     /// What it says names files for other commands.
@@ -66,6 +70,8 @@ pub(in super::super) struct Step {
     /// Last names of paths that are not certain.
     pub last_names: Vec<String>,
     pub removals: Vec<Removal>,
+    /// What it has a shell run, made of a text in the line so that only running it would tell.
+    pub hides: Option<String>,
     /// It changes the directory.
     pub moves: Option<Move>,
     pub runs_git: bool,
@@ -203,7 +209,9 @@ pub(super) fn step(
     step.doubt = doubt.or_else(|| doubtful(args, plain));
     step.gets_more = behind.more_arguments;
     step.launches = launches(plain) || further.hidden;
+    step.may_evaluate = evaluated_later(command);
     if step.look.is_none() {
+        step.deeds.extend(untold::read_below(command, args));
         step.may_run.extend(mention::mentioned(command, args, script));
         step.may_write = outputs::may_write(args);
         named::may_name_inside(args, &mut step);
@@ -339,6 +347,15 @@ impl Step {
 
 pub(super) fn renamed(name: &str, rest: &[Arg]) -> Vec<Arg> {
     std::iter::once(Arg::certain(name)).chain(rest.iter().cloned()).collect()
+}
+
+/// Values that hold commands which run where the value is evaluated once more: `PS4='$(…)'`, in front of a command, by itself, or as a
+/// word of `export` and `env`.
+fn evaluated_later(command: &Command) -> Vec<String> {
+    let own = command.assignments.iter().filter_map(|assignment| assignment.value.literal());
+    let words = command.words.iter().skip(1).filter_map(Word::literal);
+    let set = words.filter_map(|word| word.split_once('=')).map(|(_, value)| value);
+    own.chain(set).filter(|value| value.contains("$(") || value.contains('`')).map(str::to_owned).collect()
 }
 
 /// A file that a condition asks about. Nothing is shown of it but whether it is there, which is what a prohibition may be about.
