@@ -2,6 +2,9 @@
 
 mod below; // what is below directories that are looked through
 mod lines; // what the commands of a line touch
+mod dirs; // where they are run
+mod repository; // which one git works in
+mod critical; // what nobody recovers from
 mod patterns; // files that match
 
 use std::io;
@@ -11,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
+pub(super) use self::patterns::protected_matches;
 use super::decision::{Cause, Decision, Verdict};
 use super::judge::{HookSays, Request, Target};
 use super::mode::Mode;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decision::{Cause, Decision, Part, Verdict};
+use super::gate::protected_matches;
 use super::mode::Mode;
 use super::place::{Base, Here, Kind, Place, is_named_protected, protected};
 use super::rule::{CommandPattern, Deed, HOLE, Need, Rule, blanks_folded};
@@ -335,11 +336,22 @@ impl RuleSet {
                 Cause::Unclear,
             );
         }
+        // The box keeps what is guarded from being read.
+        if let Some(word) = step.untold.as_ref().filter(|_| request.hook != HookSays::Held)
+            && self.guards_reading()
+        {
+            let why = format!("Only running it would tell whether {word} names a file that a rule guards.");
+            return Decision::question(why, Cause::Unclear);
+        }
         if let Some(what) = &touched.critical {
             let why = format!("It would remove {what}, and nobody recovers from that.");
             return Decision::question(why, Cause::Critical(what.clone()));
         }
-        // The box keeps what is guarded from being read.
+        if let Some(text) = &step.hides {
+            let why =
+                format!("It hides what it runs: only running it would tell what a shell gets from {text}.");
+            return Decision::question(why, Cause::Critical(text.clone()));
+        }
         if touched.shows_guarded && request.hook != HookSays::Held {
             return Decision::question(SHOWS_GUARDED, Cause::Unapproved);
         }
@@ -641,6 +653,36 @@ fn mentions_protected(line: &str) -> bool {
     let unquoted = line.replace(['\'', '"', '\\'], "");
     let divides = |c: char| c.is_whitespace() || "`()[]{};,:=<>|&$".contains(c);
     unquoted.split(divides).any(|word| is_named_protected(Path::new(word)))
+        || patterns_in(&unquoted).any(|pattern| !protected_matches(&pattern).is_empty())
+}
+
+/// Patterns in a line that cannot be read, with a star for everything that the shell would put something else for. What matches any
+/// name is in every second program that a line writes.
+fn patterns_in(line: &str) -> impl Iterator<Item = String> + '_ {
+    let divides = |c: char| c.is_whitespace() || "`();=:<>|&".contains(c);
+    let is_pattern = |word: &&str| word.contains(['*', '?', '[', '{', '$']);
+    let names_something = |segment: &str| segment.contains(char::is_alphanumeric);
+    line.split(divides).filter(is_pattern).map(move |word| {
+        let loose = loosened(word);
+        loose.split('/').filter(|segment| names_something(segment)).collect::<Vec<_>>().join("/")
+    })
+}
+
+/// A word with a star in the place of braces and variables.
+fn loosened(word: &str) -> String {
+    let mut text = String::new();
+    let mut rest = word;
+    while let Some(at) = rest.find(['{', '$']) {
+        text.push_str(&rest[..at]);
+        text.push('*');
+        let behind = rest[at..].trim_start_matches('$');
+        rest = match behind.strip_prefix('{') {
+            Some(inside) => inside.split_once('}').map_or("", |(_, rest)| rest),
+            None => behind.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_'),
+        };
+    }
+    text.push_str(rest);
+    text
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::FutureExt;
 use pelton_model::BadInput;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use tokio_util::sync::CancellationToken;
 
+use self::permit::Permit;
 use super::ahead::Ahead;
 use super::builtin::tasks::Pending;
 use super::executor::Call;
@@ -212,7 +214,7 @@ impl Bench {
             .ok_or_else(|| Ended::unusable(format!("Error: No such tool available: {}", call.tool)))?;
         let input =
             call.input.as_ref().map_err(|bad| Ended(Ending::Unusable, unreadable(&call.tool, bad)))?;
-        let mut cx = self.cx(call);
+        let cx = self.cx(call);
         // Rules and hooks are about the tool that is called, by whatever name.
         let name = self.aliases.get(&*call.tool).map_or(&*call.tool, String::as_str);
         let mut told =
@@ -230,12 +232,18 @@ impl Bench {
             }
             says => says,
         };
-        cx.judged = self.permit(tool.as_ref(), &mut told, &cx, says, hooks, &mut place).await?;
+        let permit = self.permit(tool.as_ref(), &mut told, &cx, says, hooks, &mut place).await?;
         // Behind this nothing changes what may run, so the next question can be asked.
         drop(place);
         self.keep_for_batch(&told, &cx, hooks);
+        let judged = match permit {
+            Permit::Run(judged) => judged,
+            Permit::Fails(answer) => {
+                return Ok(self.done(tool.as_ref(), &told, &cx, answer, Duration::ZERO, hooks).await);
+            }
+        };
         // The permission may have come with others: what may be read is asked again. What is opened is what was judged.
-        let cx = ToolCx { judged: cx.judged, ..self.cx(call) };
+        let cx = ToolCx { judged, ..self.cx(call) };
         if tool.safety(&told.input) != Safety::Shared {
             self.announce().await.map_err(Ended::unrecorded)?;
         }
@@ -268,6 +276,24 @@ impl Bench {
             output = notes::checked(output, changed, dir).await;
         }
         let took = cx.world.monotonic().saturating_sub(started);
+        let ended = self.done(tool, call, cx, output, took, hooks).await;
+        // What hooks did with the files belongs to the call.
+        if let Some(history) = watched {
+            hooks.messages.extend(history.end(call.id.clone(), Beside::of(&cx.background)).await);
+        }
+        ended
+    }
+
+    /// What becomes of an answer: who listens is told of it, and it may be told otherwise.
+    async fn done(
+        &self,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        cx: &ToolCx,
+        mut output: Output,
+        took: Duration,
+        hooks: &mut HookWords,
+    ) -> Ended {
         if let Some(moved) = &output.new_cwd {
             self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone_from(moved);
             if let Some(mut fired) = self.session_hooks().moved(&cx.cwd, moved).await {
@@ -296,10 +322,6 @@ impl Bench {
                 }
                 hooks.heard(&mut fired);
             }
-        }
-        // What hooks did with the files belongs to the call.
-        if let Some(history) = watched {
-            hooks.messages.extend(history.end(call.id.clone(), Beside::of(&cx.background)).await);
         }
         let ending = match (tool.spec().name, output.is_error) {
             _ if cx.cancel.is_cancelled() => Ending::Interrupted,

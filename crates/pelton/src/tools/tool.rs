@@ -111,6 +111,12 @@ pub trait Tool: Send + Sync {
         Box::pin(std::future::ready(input))
     }
 
+    /// What this very call would answer because it cannot do what it is told, where that is certain as things are: nobody is asked
+    /// about such a call. Changes nothing, and shows nothing that the session has not read.
+    fn refusal<'a>(&'a self, _input: &Value, _cx: &'a ToolCx) -> BoxFuture<'a, Option<Output>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// Does the work. Dropping the future cancels it and everything it started.
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output>;
 }

@@ -1,7 +1,5 @@
 //! What the commands of a line touch: their words, followed to files.
 
-use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,40 +7,15 @@ use super::super::judge::Touched;
 use super::super::place::{Here, Kind, Place, is_below_protected};
 use super::super::rule;
 use super::super::shell::{
-    Deed, Files, Look, Move, Patch, PatchText, Reach, Removal, Step, Survey, Widening, is_harmless,
-    names_in_patch,
+    Deed, Files, Move, Patch, PatchText, Reach, Step, Survey, Widening, is_harmless, names_in_patch,
 };
 use super::below::{Unwanted, holds_links_out, holds_protected};
+use super::dirs::{Dirs, REPOSITORY_MARK, is_current, links_to, may_be_entered};
 use super::patterns::{matching, protected_matches};
+use super::repository::{is_same_repository, top_of_repository};
 use super::{Gate, place};
-use crate::limits::{
-    DIRECTORIES_JUDGED_MAX, NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX, OWN_LINKS_MAX, PATCH_JUDGED_BYTES_MAX,
-};
+use crate::limits::{NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX, OWN_LINKS_MAX, PATCH_JUDGED_BYTES_MAX};
 use crate::places::{Follower, normalised};
-
-/// The directories a command may be run in: the one the line starts in, and those that commands before it change to. Which
-/// of them it is depends on what succeeds, so all of them count; behind `cd … &&` it is known, and behind a `cd` that certainly runs
-/// in a line that only looks, to a directory that is there.
-struct Dirs {
-    start: PathBuf,
-    all: Vec<PathBuf>,
-    /// All that it has been in, and may go back to.
-    been: Vec<PathBuf>,
-    /// Where those are that run only after the last change has succeeded, and in which list of `&&` they stand.
-    sure: Option<(usize, Vec<PathBuf>)>,
-    is_lost: bool,
-    /// Names that the line itself makes links of, or carries links to: where they lead nobody knows yet.
-    relinked: Vec<PathBuf>,
-    /// Links that the line makes, and where they may lead.
-    led: Vec<(PathBuf, PathBuf)>,
-    /// It makes more of them than anybody follows.
-    leads_anywhere: bool,
-    /// The line has `**` go through directories.
-    goes_deep: bool,
-    /// The line itself may make what git takes for a repository.
-    may_make_repository: bool,
-    follower: Follower,
-}
 
 impl Gate {
     /// What each of the commands touches.
@@ -59,12 +32,12 @@ impl Gate {
             relinked: Vec::new(),
             led: Vec::new(),
             leads_anywhere: false,
+            all_look: survey.steps.iter().all(Step::writes_nothing),
             goes_deep: survey.steps.iter().any(|step| step.widening == Widening::Deep),
             may_make_repository: false,
             follower: Follower::default(),
         };
-        // Who changes something, a redirection too, may make files of any name.
-        let all_look = survey.steps.iter().all(Step::writes_nothing);
+        let all_look = dirs.all_look;
         let restricts = self.rules.restricting().any(rule::Rule::is_about_files);
         survey
             .steps
@@ -188,7 +161,7 @@ impl Gate {
                     Some("it changes the directory and redirects to a path that depends on it");
             }
         }
-        if step.runs_git && dirs.changed(here) {
+        if step.runs_git && dirs.changed(here) && !dirs.are_in_same_repository(here) {
             touched.elsewhere = Some("it changes the directory before it runs git");
         }
         if let Some(look) = &step.look {
@@ -196,8 +169,10 @@ impl Gate {
                 look.files.iter().map(|files| self.places(files, dirs)).collect();
             let places: Option<Vec<Place>> = places.map(|places| places.into_iter().flatten().collect());
             let works_here = look.works_in.iter().all(|dir| {
-                self.places(dir, dirs)
-                    .is_some_and(|places| places.iter().all(|place| is_current(&place.real, here)))
+                let is_same = |place: &Place| {
+                    is_current(&place.real, here) || dirs.all_look && is_same_repository(&place.real, here)
+                };
+                self.places(dir, dirs).is_some_and(|places| places.iter().all(is_same))
             });
             let guarded = self.rules.guards_reading();
             let holds = |follows| {
@@ -247,8 +222,11 @@ impl Gate {
             let written = step.may_write.iter().flat_map(|files| self.meant(files, dirs));
             touched.may_write.extend(written);
         }
+        if has_guards {
+            touched.may_hold = self.held_in(&step.may_evaluate, |_| true, dirs);
+        }
         if !is_understood && has_guards {
-            touched.may_hold = self.held_in(&step.may_hold, |_| true, dirs);
+            touched.may_hold.extend(self.held_in(&step.may_hold, |_| true, dirs));
             for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
                 match place(&path, &dirs.follower) {
                     Ok(place) => touched.may_name.push(place),
@@ -438,10 +416,13 @@ impl Gate {
         }
     }
 
-    fn paths(&self, files: &Files, dirs: &Dirs) -> Option<Vec<PathBuf>> {
+    pub(super) fn paths(&self, files: &Files, dirs: &Dirs) -> Option<Vec<PathBuf>> {
         match files {
             Files::Named(path) => Some(dirs.joined(path)),
             Files::InHome(path) => Some(vec![self.base.home.first()?.join(path)]),
+            Files::InRepository { rest, may_split } => {
+                dirs.all.iter().map(|dir| in_repository(dir, rest, *may_split)).collect()
+            }
             Files::Matching(pattern) => {
                 let found: Option<Vec<Vec<PathBuf>>> =
                     dirs.all.iter().map(|dir| matching(pattern, dir, dirs.goes_deep)).collect();
@@ -464,274 +445,14 @@ impl Gate {
         }
         gone_to
     }
-
-    /// What would be lost for good, in words.
-    fn critical(&self, removal: &Removal, dirs: &Dirs) -> Option<String> {
-        match removal {
-            Removal::UnderVariable(written) => {
-                Some(format!("{written}, which is everything if the variable is empty"))
-            }
-            Removal::IfUnset(path) => {
-                let path = normalised(Path::new(path));
-                let takes_all = path.file_name().is_some_and(|name| name == "*");
-                let of = if takes_all { path.parent().unwrap_or(&path) } else { &path };
-                let is_top = of.parent().is_none_or(|above| above == Path::new("/")) && of.is_dir();
-                is_top.then(|| format!("{}, if the variable is empty", path.display()))
-            }
-            Removal::Of(files) => self.critical_file(files, dirs),
-            Removal::Found(files) => self
-                .start_of_search(files, dirs)
-                .find(|path| self.is_critical(path, dirs))
-                .map(|path| shown(&path)),
-            Removal::FoundSome(files) => {
-                let is_wide = |path: &PathBuf| self.is_critical(path, dirs) && !self.is_inside(path);
-                self.start_of_search(files, dirs).find(is_wide).map(|path| shown(&path))
-            }
-        }
-    }
-
-    fn start_of_search(&self, files: &Files, dirs: &Dirs) -> impl Iterator<Item = PathBuf> {
-        self.paths(files, dirs).unwrap_or_default().into_iter().map(|path| normalised(&path))
-    }
-
-    fn critical_file(&self, files: &Files, dirs: &Dirs) -> Option<String> {
-        let (pattern, bases) = match files {
-            Files::Matching(pattern) => (pattern.as_str(), dirs.joined(pattern)),
-            Files::InHome(rest) => {
-                (rest.as_str(), self.base.home.iter().map(|home| home.join(rest)).collect())
-            }
-            Files::Named(path) => {
-                let found =
-                    dirs.joined(path).into_iter().find(|path| self.is_critical(&normalised(path), dirs));
-                return found.map(|path| shown(&normalised(&path)));
-            }
-        };
-        let last = pattern.rsplit('/').find(|segment| !segment.is_empty()).unwrap_or_default();
-        let takes_all =
-            !last.is_empty() && last.trim_matches(['*', '.', '?']).is_empty() && last.contains('*');
-        bases.into_iter().find_map(|path| {
-            let path = normalised(&path);
-            let parent = path.parent().unwrap_or(Path::new("/")).to_path_buf();
-            let whole = takes_all && self.is_critical(&parent, dirs);
-            let of_root = pattern.contains(['*', '?', '[']) && parent == Path::new("/");
-            (whole || of_root || self.is_critical(&path, dirs)).then(|| shown(&path))
-        })
-    }
-
-    /// Whether nobody recovers from losing this directory: the root and what is right below it, the home, the directories that
-    /// are worked in, and everything above those.
-    fn is_critical(&self, path: &Path, dirs: &Dirs) -> bool {
-        let real = dirs.place(path).map_or_else(|| path.to_path_buf(), |place| place.real);
-        [path, real.as_path()].into_iter().any(|path| {
-            // Links in there lead to directories of processes, this one's too.
-            let is_top =
-                path.parent().is_none_or(|parent| parent == Path::new("/")) || path.starts_with("/proc");
-            let holds = |dir: &PathBuf| dir.starts_with(path);
-            is_top
-                || self.base.home.iter().any(holds)
-                || self.base.roots.iter().any(holds)
-                || dirs.all.iter().any(holds)
-        })
-    }
-
-    fn is_inside(&self, path: &Path) -> bool {
-        self.base.roots.iter().any(|root| path.starts_with(root))
-    }
 }
 
-impl Dirs {
-    fn place(&self, path: &Path) -> Option<Place> {
-        place(path, &self.follower).ok()
-    }
-
-    /// Whether no file is called like an option where a pattern of the command would find it.
-    fn hold_no_options(&self, step: &Step) -> bool {
-        let patterns = step.look.iter().flat_map(|look| &look.dashless);
-        patterns.into_iter().all(|files| match files {
-            Files::Matching(pattern) => self.all.iter().all(|dir| {
-                let is_option = |path: &PathBuf| {
-                    let name = path.strip_prefix(dir).unwrap_or(path);
-                    name.as_os_str().as_encoded_bytes().starts_with(b"-")
-                };
-                matching(pattern, dir, self.goes_deep).is_some_and(|found| !found.iter().any(is_option))
-            }),
-            _ => false,
-        })
-    }
-
-    /// Whether a file of one of these names is in a directory it may be run in, or above. What is in the home is the user's own.
-    fn hold(&self, names: &[&str], home: &[PathBuf]) -> bool {
-        let is_there = |dir: &Path| names.iter().any(|name| dir.join(name).symlink_metadata().is_ok());
-        let is_home = |dir: &Path| home.iter().any(|home| home == dir);
-        let holds = |dir: &PathBuf| dir.ancestors().take_while(|dir| !is_home(dir)).any(is_there);
-        !names.is_empty() && self.all.iter().any(holds)
-    }
-
-    /// Whether a command touches something behind a link that the line itself puts there, or finds files by a pattern after that.
-    fn lead_elsewhere(&self, step: &Step, touched: &Touched) -> bool {
-        if self.relinked.is_empty() {
-            return false;
-        }
-        let Touched { looks_at, reads, edits, input, output, goes_to, .. } = touched;
-        let named =
-            looks_at.iter().flatten().chain(reads).chain(edits).chain(input).chain(output).chain(goes_to);
-        let is_behind = |place: &Place| {
-            self.relinked.iter().any(|link| place.given.starts_with(link) || place.real.starts_with(link))
-        };
-        let finds = |look: &Look| look.files.iter().any(|files| matches!(files, Files::Matching(_)));
-        named.into_iter().any(is_behind) || step.look.as_ref().is_some_and(finds)
-    }
-
-    /// Adds what lies behind links that the line itself makes, to what a later command touches. What it reads there is told.
-    fn follow_own_links(&self, touched: &mut Touched) -> Vec<Place> {
-        touched.may_change_anything = self.leads_anywhere;
-        if self.led.is_empty() {
-            return Vec::new();
-        }
-        let leads_too_far = Cell::new(false);
-        let behind = |places: &[Place]| -> Vec<Place> {
-            let mut found: BTreeSet<PathBuf> = BTreeSet::new();
-            let mut reached: Vec<PathBuf> = places.iter().map(|place| place.given.clone()).collect();
-            // One link may lead to the next.
-            for _ in 0..LINKS_FOLLOWED_MAX {
-                let mut next = Vec::new();
-                for (link, to) in &self.led {
-                    for rest in reached.iter().filter_map(|path| path.strip_prefix(link).ok()) {
-                        let path = normalised(&to.join(rest));
-                        if found.len() >= OWN_LINKS_MAX {
-                            leads_too_far.set(true);
-                        } else if found.insert(path.clone()) {
-                            next.push(path);
-                        }
-                    }
-                }
-                reached = next;
-                if reached.is_empty() {
-                    break;
-                }
-            }
-            found.iter().filter_map(|path| self.place(path)).collect()
-        };
-        let read = behind(&touched.reads);
-        touched.reads.extend(read.iter().cloned());
-        for places in [
-            &mut touched.edits,
-            &mut touched.input,
-            &mut touched.output,
-            &mut touched.may_name,
-            &mut touched.may_write,
-        ] {
-            let more = behind(places);
-            places.extend(more);
-        }
-        touched.may_change_anything |= leads_too_far.get();
-        read
-    }
-
-    /// Whether git may take one of these directories, or one above, for a repository although it has no `.git`: then files that
-    /// anybody may have put there say what git runs.
-    fn may_be_repositories(&self) -> bool {
-        self.all.iter().any(|dir| {
-            for dir in dir.ancestors() {
-                let git = dir.join(".git");
-                if git.is_file() || git.join(REPOSITORY_MARK).symlink_metadata().is_ok() {
-                    return false;
-                }
-                let is_there = |name: &str| dir.join(name).symlink_metadata().is_ok();
-                if is_there(REPOSITORY_MARK) && (is_there("objects") || is_there("commondir")) {
-                    return true;
-                }
-                if self.may_make_repository {
-                    return true;
-                }
-            }
-            false
-        })
-    }
-
-    fn joined(&self, path: &str) -> Vec<PathBuf> {
-        match path.starts_with('/') {
-            true => vec![PathBuf::from(path)],
-            false => self.all.iter().map(|dir| dir.join(path)).collect(),
-        }
-    }
-
-    /// The directories that are left for a command which runs only after others have succeeded.
-    fn known_to(&self, step: &Step) -> Option<Vec<PathBuf>> {
-        let (chain, dirs) = self.sure.as_ref()?;
-        (step.chain == Some(*chain)).then(|| dirs.clone())
-    }
-
-    /// Notes where a command has gone, certainly or if it has succeeded.
-    fn go(&mut self, step: &Step, gone_to: Vec<PathBuf>, certainly: bool) {
-        match &step.moves {
-            Some(Move::To(_)) => {
-                // Who goes in a pipeline goes alone, and a loop or a group inside a list has a list of its own.
-                let chain = step.chain.filter(|_| step.stands_alone && !gone_to.is_empty());
-                self.sure = chain.map(|chain| (chain, gone_to.clone()));
-                if certainly && !gone_to.is_empty() {
-                    self.all.clear();
-                }
-                for dir in gone_to {
-                    for known in [&mut self.all, &mut self.been] {
-                        if !known.contains(&dir) {
-                            known.push(dir.clone());
-                        }
-                    }
-                }
-                if self.been.len() > DIRECTORIES_JUDGED_MAX {
-                    self.all.truncate(DIRECTORIES_JUDGED_MAX);
-                    self.been.truncate(DIRECTORIES_JUDGED_MAX);
-                    self.is_lost = true;
-                    self.sure = None;
-                }
-            }
-            // One of those that are known already.
-            Some(Move::Back) => {
-                self.sure = None;
-                self.all.clone_from(&self.been);
-            }
-            Some(Move::Somewhere) => {
-                self.is_lost = true;
-                self.sure = None;
-            }
-            None => {}
-        }
-    }
-
-    /// Whether it may be in another directory than the current one.
-    fn changed(&self, here: &Here) -> bool {
-        self.is_lost || self.all.iter().any(|dir| *dir != self.start && !is_current(dir, here))
-    }
-}
-
-/// Links to a source of these paths, each with where it may lead.
-fn links_to(source: &Files, paths: &[PathBuf], links: &[Place]) -> Vec<(PathBuf, PathBuf)> {
-    let mut led = Vec::new();
-    for link in links {
-        let beside = match (source, link.given.parent()) {
-            (Files::Named(path), Some(dir)) => Some(dir.join(path)),
-            _ => None,
-        };
-        for to in paths.iter().chain(beside.iter().filter(|beside| !paths.contains(beside))) {
-            led.push((link.given.clone(), to.clone()));
-            if link.real != link.given {
-                led.push((link.real.clone(), to.clone()));
-            }
-        }
-    }
-    led
-}
-
-/// How many links the system follows on one way.
-const LINKS_FOLLOWED_MAX: usize = 40;
-
-/// The file by which git knows a repository.
-const REPOSITORY_MARK: &str = "HEAD";
-
-/// Whether a directory is there, and this user may go into it.
-fn may_be_entered(dir: &Path) -> bool {
-    dir.is_dir() && nix::unistd::access(dir, nix::unistd::AccessFlags::X_OK).is_ok()
+/// A path from where the repository begins. Had git nothing to say, it would begin at the root: there must be no such file.
+fn in_repository(dir: &Path, rest: &str, may_split: bool) -> Option<PathBuf> {
+    let path = top_of_repository(dir)?.join(rest);
+    let is_one_word = path.to_str()?.chars().all(|c| !c.is_whitespace() && !"*?[\\".contains(c));
+    let is_meant = rest.is_empty() || Path::new("/").join(rest).symlink_metadata().is_err();
+    ((is_one_word || !may_split) && is_meant).then_some(path)
 }
 
 /// What is in a patch, if it is an ordinary file of an ordinary size.
@@ -741,17 +462,8 @@ fn patch_in(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
 }
 
-/// Whether this is the directory the session is in, or the one it started in.
-fn is_current(dir: &Path, here: &Here) -> bool {
-    here.cwd.iter().chain(&here.base.start).any(|known| known == dir)
-}
-
 /// Whether a path is written so that nobody can follow it, though the system will.
 fn is_evasive(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
         || error.raw_os_error() == Some(nix::errno::Errno::ELOOP as i32)
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

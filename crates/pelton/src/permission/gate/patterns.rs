@@ -91,7 +91,7 @@ fn all_below(dirs: Vec<PathBuf>, with_files: bool, seen: &mut usize) -> Option<V
 
 /// Protected names that a pattern for hidden files would match, were they there. Whoever changes files by such a pattern is asked: they
 /// may be there by the time it runs.
-pub(super) fn protected_matches(pattern: &str) -> Vec<&'static str> {
+pub(in super::super) fn protected_matches(pattern: &str) -> Vec<&'static str> {
     let segments =
         pattern.split('/').filter(|segment| segment.contains(['*', '?', '[']) && is_hidden(segment));
     let matchers: Vec<GlobMatcher> = segments.filter_map(matcher).collect();

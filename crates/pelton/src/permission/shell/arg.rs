@@ -9,6 +9,7 @@ use super::super::rule::HOLE;
 use super::carried::is_value_of;
 use super::git;
 use super::numbers::{self, Numbers, names_in};
+use super::removal::TOP_OF_REPOSITORY;
 use crate::limits::{FILLED_WORD_BYTES_MAX, LOOP_ROUNDS_JUDGED_MAX, LOOP_WORDS_JUDGED_MAX};
 
 /// A word of a command.
@@ -107,8 +108,21 @@ impl Arg {
             {
                 Some(Files::InHome(rest.trim_start_matches('/').to_owned()))
             }
-            parts => pattern(parts).map(Files::Matching),
+            parts => self.in_repository().or_else(|| pattern(parts).map(Files::Matching)),
         }
+    }
+
+    /// What it names if it begins with what git says of where the repository begins.
+    fn in_repository(&self) -> Option<Files> {
+        let (Part::Substitution { inside, quoted }, rest) = self.parts.split_first()? else { return None };
+        let said = inside.trim();
+        (said.strip_suffix("2>/dev/null").unwrap_or(said).trim_end() == TOP_OF_REPOSITORY).then_some(())?;
+        let rest = match rest {
+            [] => String::new(),
+            [Part::Literal(rest)] if rest.starts_with('/') => rest.trim_start_matches('/').to_owned(),
+            _ => return None,
+        };
+        Some(Files::InRepository { rest, may_split: !quoted })
     }
 
     /// What it may name: variables that are hardly ever changed are taken for what they are.
@@ -299,7 +313,7 @@ impl Arg {
 
     /// Whether it is certain which files it names, if it names any: such a word, one in the current directory, or a pipe.
     pub fn names_surely(&self) -> bool {
-        self.is_sure() || self.below_here().is_some() || self.is_pipe()
+        self.is_sure() || self.below_here().is_some() || self.in_repository().is_some() || self.is_pipe()
     }
 
     /// Whether it is the name of a pipe to commands.
@@ -313,7 +327,8 @@ impl Arg {
         prefix.starts_with('-')
             || (prefix.is_empty()
                 && !matches!(self.parts.first(), Some(Part::Tilde(_) | Part::Pipe) | None)
-                && self.below_here().is_none())
+                && self.below_here().is_none()
+                && self.in_repository().is_none())
     }
 }
 
@@ -324,6 +339,8 @@ pub(in super::super) enum Files {
     Named(String),
     /// One, by this path from the user's home.
     InHome(String),
+    /// One, by this path from where the repository begins. Where its name stands outside of quotes, blanks divide it.
+    InRepository { rest: String, may_split: bool },
     /// All that match, quoted characters behind a backslash.
     Matching(String),
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script};
 
 use super::arg::{Arg, Files};
+use super::decoded::{Output, output_before};
 use super::launch::base_name;
 use super::removal::{Removal, TOP_OF_REPOSITORY, removals};
 use crate::limits::LOOP_ROUNDS_JUDGED_MAX;
@@ -171,7 +172,7 @@ pub(super) fn removed_by_feeding(command: &Command, inner: &[Command], script: &
         }
         // They say where people work.
         if let Some(said) = stage_before(command, script)
-            && matches!(super::written(&said).as_str(), "pwd" | TOP_OF_REPOSITORY)
+            && matches!(super::step::written(&said).as_str(), "pwd" | TOP_OF_REPOSITORY)
         {
             removed.push(Removal::Of(Files::Named(".".to_owned())));
         }
@@ -193,6 +194,9 @@ fn fed_words(command: &Command, script: &Script) -> Vec<Arg> {
     let said = stage_before(command, script).filter(|args| is_named(args, &["echo", "printf"]));
     let mut words: Vec<Arg> = said.into_iter().flat_map(|args| args.into_iter().skip(1)).collect();
     words.extend(texts_beside(command));
+    if let Output::Text(text) = output_before(command, script) {
+        words.extend(text.split_whitespace().map(Arg::certain));
+    }
     // `parallel rm ::: names`.
     let behind = command.words.iter().skip_while(|word| word.literal() != Some(":::")).skip(1);
     words.extend(behind.map(Arg::of));

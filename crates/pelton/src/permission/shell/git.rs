@@ -43,6 +43,17 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         .map(|(_, path)| Files::Named(path.trim_start_matches('/').to_owned()))
         .collect();
     look.files.extend(in_revisions);
+    // What it names is seen from there; what a pattern becomes is seen from here.
+    for dir in &works_in {
+        let Files::Named(dir) = dir else { return None };
+        for file in &mut look.files {
+            match file {
+                Files::Named(path) if !path.starts_with('/') => *path = format!("{dir}/{path}"),
+                Files::Named(_) => {}
+                _ => return None,
+            }
+        }
+    }
     look.works_in = works_in;
     Some(look)
 }
@@ -67,7 +78,15 @@ fn without_globals(mut args: &[Arg]) -> Option<(Vec<Files>, &[Arg])> {
                 args = rest;
             }
             [option, dir, rest @ ..] if option.literal() == Some("-C") => {
-                works_in.push(dir.files()?);
+                // Each is seen from the one before.
+                let Files::Named(next) = dir.files()? else { return None };
+                let before = works_in.pop();
+                works_in.push(match before {
+                    Some(Files::Named(before)) if !next.starts_with('/') => {
+                        Files::Named(format!("{before}/{next}"))
+                    }
+                    _ => Files::Named(next),
+                });
                 args = rest;
             }
             args => return Some((works_in, args)),

@@ -187,7 +187,7 @@ fn words_in(command: &Command) -> impl Iterator<Item = &Word> {
 }
 
 /// Variables with what stands in for them, or in their place: `${x:-y}`, `${x=y}`, `${x:+y}`.
-fn stand_ins(text: &str) -> Vec<(&str, &str)> {
+pub(super) fn stand_ins(text: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("${") {
         let inside = &text[at + 2..];
@@ -214,7 +214,7 @@ fn stand_ins(text: &str) -> Vec<(&str, &str)> {
 }
 
 /// Variables with how they are changed where they are written: `${x%y}`, `${x//y/z}`, `${x:1}`.
-fn changes(text: &str) -> Vec<(&str, &str)> {
+pub(super) fn changes(text: &str) -> Vec<(&str, &str)> {
     let begun = text.match_indices("${").filter_map(|(at, _)| text[at + 2..].split_once('}'));
     let changes = begun.filter_map(|(inside, _)| {
         let end = inside.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;

@@ -129,7 +129,11 @@ const RUNNING_WORDS: &[&str] =
 const RUNNING_WORDS_OF: &[(&str, &[&str])] = &[
     ("aws", &["ssm"]),
     ("cargo", &["--config"]),
+    ("bun", &["run"]),
     ("cmake", &["-E"]),
+    ("deno", &["task"]),
+    ("gh", &["alias", "extension", "codespace"]),
+    ("glab", &["alias"]),
     ("mvn", &["exec:exec"]),
     ("npm", &["script-shell", "--script-shell"]),
     ("swift", &["-e"]),
@@ -167,6 +171,10 @@ pub(super) fn mentioned(command: &Command, args: &[Arg], script: &Script) -> Opt
                 add_words(glued.get(1..).unwrap_or_default(), &mut words);
             }
         }
+    }
+    // `gh alias set x '!rm -rf y'`: to most programs that have such names a text behind this sign is one for a shell.
+    for text in rest.iter().map(Arg::with_holes).filter(|text| text.starts_with('!')) {
+        add_words(&text, &mut words);
     }
     // What other commands write for it stands in the word that names the pipe. Who only looks at it does nothing else with it.
     if programs::program(name).is_none() {

@@ -30,7 +30,9 @@ pub(super) fn moves(plain: &[Arg]) -> Option<Move> {
                     Move::Somewhere
                 }
                 [target] => match target.files() {
-                    Some(files @ (Files::Named(_) | Files::InHome(_))) => Move::To(files),
+                    Some(files @ (Files::Named(_) | Files::InHome(_) | Files::InRepository { .. })) => {
+                        Move::To(files)
+                    }
                     _ => Move::Somewhere,
                 },
                 _ => Move::Somewhere,

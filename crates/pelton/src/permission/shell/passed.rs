@@ -3,6 +3,7 @@
 use pelton_shell::{Command, Part, RedirectionKind, Script};
 
 use super::arg::{Arg, Files};
+use super::decoded::{Output, output_of};
 use super::deeds::Deed;
 use super::launch::base_name;
 use super::mention::commands_mentioned;
@@ -89,7 +90,12 @@ fn made_by(command: &Command, script: &Script) -> Vec<Made> {
     let mut made = Vec::new();
     let written = command.redirections.iter().filter(|redirection| redirection.kind.writes());
     for path in written.filter_map(|redirection| redirection.target.literal()) {
-        made.extend(said_by(command).map(|from| Made { path: path.to_owned(), from }));
+        let said = said_by(command).or_else(|| match output_of(command, script) {
+            Output::Text(text) => Some(Origin::Text(text)),
+            // What is in such a file, the user can see.
+            Output::Hidden | Output::Elsewhere => None,
+        });
+        made.extend(said.map(|from| Made { path: path.to_owned(), from }));
     }
     match name {
         Some("tee" | "sponge") => {

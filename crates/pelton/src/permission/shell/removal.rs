@@ -5,6 +5,7 @@ use pelton_shell::Part;
 use super::HOLE;
 use super::arg::{Arg, Files};
 use super::carried::words_of;
+use super::decoded::{Output, output_of_line};
 use super::find;
 use super::launch::base_name;
 
@@ -132,7 +133,11 @@ fn said(arg: &Arg) -> Vec<Arg> {
         [Part::Substitution { inside, .. }] => {
             let text = inside.trim_start();
             let said = text.strip_prefix("echo ").or_else(|| text.strip_prefix("printf "));
-            said.map(words_of).unwrap_or_else(|| led_to(text))
+            let mut words = said.map(words_of).unwrap_or_else(|| led_to(text));
+            if let Output::Text(text) = output_of_line(text) {
+                words.extend(text.split_whitespace().map(Arg::certain));
+            }
+            words
         }
         [Part::Parameter { plain: false, .. }] => {
             let inside =

@@ -298,6 +298,7 @@ fn words_that_may_name_files_are_told_from_others() {
                 Files::Named(path) => path,
                 Files::InHome(path) => format!("~/{path}"),
                 Files::Matching(pattern) => format!("<{pattern}>"),
+                Files::InRepository { rest, .. } => format!("<top>/{rest}"),
             })
             .collect::<Vec<_>>()
     };

@@ -7,31 +7,141 @@ use pelton_shell::{Command, Part, Script, further_commands};
 use super::HOLE;
 use super::arg::Arg;
 use super::carried::{Carried, words_of};
+use super::decoded::{Output, inside_pipe, output_before, output_of_line};
 use super::held::Held;
 use super::launch::{base_name, is_shell};
 use super::passed::{text_said, texts_told};
 use super::removal::{Removal, removals};
 use super::renamed;
 
+/// What a shell runs in a line besides what is written there as a command.
+#[derive(Debug, Default)]
+pub(super) struct Veiled {
+    /// What that may take away.
+    pub removals: Vec<Removal>,
+    /// What the line makes of a text of its own so that only running it would tell.
+    pub hides: Option<String>,
+}
+
 /// What a command may take away besides what its words say.
-pub(super) fn veiled_removals(
+pub(super) fn veiled(
+    command: &Command,
+    args: &[Arg],
+    script: &Script,
+    held: &Held,
+    carried: &Carried<'_>,
+) -> Veiled {
+    let mut veiled = Veiled::default();
+    veiled.see(command, args, script, 0);
+    // Most commands stand in no pipeline and have no words that others say.
+    let may_launch = command.place.piped || args.iter().any(Arg::has_commands);
+    for inner in may_launch.then(|| further_commands(command).commands).into_iter().flatten() {
+        let words: Vec<Arg> = inner.words.iter().map(Arg::of).collect();
+        veiled.see(&inner, &words, script, 0);
+    }
+    veiled.removals.extend(written_removals(command, args, script, held, carried));
+    veiled
+}
+
+/// How often a text may hold another that a shell gets.
+const TEXTS_IN_TEXTS_MAX: usize = 4;
+
+impl Veiled {
+    /// Adds what a shell gets from other programs.
+    fn see(&mut self, command: &Command, args: &[Arg], script: &Script, depth: usize) {
+        for (output, written) in texts_run(command, args, script) {
+            match output {
+                Output::Text(text) => {
+                    self.removals.extend(removals_in_text(&text));
+                    let inside = pelton_shell::read(&text).ok().filter(|_| depth < TEXTS_IN_TEXTS_MAX);
+                    for command in inside.iter().flat_map(|inside| &inside.commands) {
+                        let words: Vec<Arg> = command.words.iter().map(Arg::of).collect();
+                        inside.iter().for_each(|script| self.see(command, &words, script, depth + 1));
+                    }
+                }
+                Output::Hidden => self.hides = Some(written),
+                Output::Elsewhere => {}
+            }
+        }
+    }
+}
+
+/// The texts that a shell gets from other programs: behind a pipe, from `<(…)`, and in words of `eval` and `sh -c`. With each what is
+/// written for it.
+fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, String)> {
+    let Some((name, rest)) = args.split_first() else { return Vec::new() };
+    let known = name.literal().map(base_name);
+    let is_shell = known.is_some_and(is_shell);
+    if known.is_some_and(|name| !is_shell && !matches!(name, "eval" | "source" | "." | "xargs")) {
+        return Vec::new();
+    }
+    let mut texts = Vec::new();
+    let is_input = |arg: &Arg| {
+        matches!(arg.literal(), Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" | "-s" | "-"))
+    };
+    let has_script = rest.iter().any(|arg| !arg.prefix().starts_with('-') && !arg.is_pipe());
+    let is_fed = is_shell && !has_script || rest.iter().any(is_input);
+    if is_fed || known == Some("xargs") && runs_shell(rest) {
+        texts.push((output_before(command, script), "what comes through the pipe".to_owned()));
+    }
+    let targets = command.redirections.iter().filter(|it| it.kind.reads()).map(|it| it.target.text());
+    let pipes = rest.iter().filter(|arg| arg.is_pipe()).map(|arg| arg.written.as_str()).chain(targets);
+    texts.extend(
+        pipes.filter_map(|written| Some((output_of_line(inside_pipe(written)?), written.to_owned()))),
+    );
+    // A word of a shell is run only where it is told to.
+    let is_told = |arg: &Arg| arg.prefix().starts_with('-') && arg.prefix().contains('c');
+    let runs_words = !is_shell || rest.iter().any(is_told);
+    for word in args.iter().filter(|_| runs_words) {
+        for part in word.parts() {
+            match part {
+                Part::Substitution { inside, .. } => {
+                    texts.push((output_of_line(inside), word.written.clone()))
+                }
+                Part::Parameter { name, .. } => {
+                    let said = values_said(name, script);
+                    texts.extend(said.map(|output| (output, word.written.clone())));
+                }
+                _ => {}
+            }
+        }
+    }
+    texts
+}
+
+/// What commands say that a variable gets its value from.
+fn values_said<'s>(name: &'s str, script: &'s Script) -> impl Iterator<Item = Output> + 's {
+    let all = script.commands.iter().flat_map(|command| &command.assignments);
+    let values = all.filter(move |assignment| assignment.name == name).flat_map(|it| it.value.parts());
+    values.filter_map(|part| match part {
+        Part::Substitution { inside, .. } => Some(output_of_line(inside)),
+        _ => None,
+    })
+}
+
+/// Whether `xargs` is told to start a shell.
+fn runs_shell(words: &[Arg]) -> bool {
+    words.iter().filter_map(Arg::literal).any(|word| is_shell(base_name(word)))
+}
+
+/// What a command takes away by what is written in it.
+fn written_removals(
     command: &Command,
     args: &[Arg],
     script: &Script,
     held: &Held,
     carried: &Carried<'_>,
 ) -> Vec<Removal> {
-    let Some((name, rest)) = args.split_first() else {
-        let values = command.assignments.iter().filter_map(|assignment| assignment.value.literal());
-        return values.flat_map(removals_when_evaluated).collect();
-    };
+    let values = command.assignments.iter().filter_map(|assignment| assignment.value.literal());
+    let set = command.words.iter().skip(1).filter_map(|word| Some(word.literal()?.split_once('=')?.1));
+    let mut removed: Vec<Removal> = values.chain(set).flat_map(removals_when_evaluated).collect();
+    let Some((name, rest)) = args.split_first() else { return removed };
     let known = name.literal().map(base_name);
     let runs_text = known.is_some_and(|name| is_shell(name) || matches!(name, "eval" | "source" | "."));
     // Almost every command is another one.
     if !(known.is_none_or(is_removing) || runs_text) {
-        return Vec::new();
+        return removed;
     }
-    let mut removed = Vec::new();
     for round in held.rounds(args) {
         removed.extend(removals_within(&split(args, round)));
     }

@@ -30,9 +30,16 @@ enum Decided {
     Nobody,
 }
 
+/// What may become of a call that is not ended here.
+pub(super) enum Permit {
+    /// It may run. Where its path led, if it has one: that is what was judged, whatever is there later.
+    Run(Option<PathBuf>),
+    /// It could not do what it is told, so that nobody was asked whether it may. This is its answer.
+    Fails(Output),
+}
+
 impl Bench {
-    /// Ends the call if it may not run. It may have another input afterwards. Returns where its path led, if it has one:
-    /// that is what was judged, whatever is there later.
+    /// Ends the call if it may not run. It may have another input afterwards.
     pub(super) async fn permit(
         &self,
         tool: &dyn Tool,
@@ -41,7 +48,7 @@ impl Bench {
         hook: HookSays<'_>,
         hooks: &mut HookWords,
         place: &mut Place,
-    ) -> Result<Option<PathBuf>, Ended> {
+    ) -> Result<Permit, Ended> {
         let touches = access(tool, &call.input, cx).map_err(Ended::unusable)?;
         let found = Found::of(&touches);
         let mark = mark_of(&call.name, &call.input);
@@ -60,9 +67,13 @@ impl Bench {
         };
         let decision = judge();
         match decision.verdict {
-            Verdict::Allow => return Ok(found.real().map(Path::to_path_buf)),
+            Verdict::Allow => return Ok(Permit::Run(found.real().map(Path::to_path_buf))),
             Verdict::Deny => return Err(self.refuse(call, decision, cx, hooks).await),
             Verdict::Ask => {}
+        }
+        let judged = ToolCx { judged: found.real().map(Path::to_path_buf), ..cx.clone() };
+        if let Some(answer) = tool.refusal(&call.input, &judged).await {
+            return Ok(Permit::Fails(answer));
         }
         let question = Question {
             tool: Arc::from(call.name.as_str()),
@@ -98,7 +109,7 @@ impl Bench {
                     Judged { tool: &call.name, input: &call.input, access: &touches, cwd: &cx.cwd, hook };
                 let decision = self.permissions.gate().judge_at(&judged, &found);
                 match decision.verdict {
-                    Verdict::Allow | Verdict::Ask => Ok(found.real().map(Path::to_path_buf)),
+                    Verdict::Allow | Verdict::Ask => Ok(Permit::Run(found.real().map(Path::to_path_buf))),
                     Verdict::Deny => Err(self.refuse(call, decision, cx, hooks).await),
                 }
             }

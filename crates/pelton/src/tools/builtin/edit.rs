@@ -3,6 +3,7 @@
 mod matches;
 mod nearest;
 
+use std::future::ready;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::matches::{Miss, Replacement, Searched};
-use super::changing;
+use super::{changing, refused_by};
 use crate::limits::{EDIT_SHOWN_LINE_CHARS_MAX, EDIT_SHOWN_LINES_MAX, ORIGINAL_BYTES_MAX, ToolLimits};
 use crate::tools::disk::{DiskError, Found, Place, Target};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Known, LineChange};
@@ -60,6 +61,25 @@ impl Tool for EditTool {
         parse(input).map(|input| Access::Edit(cx.absolute(&input.file_path)))
     }
 
+    fn refusal<'a>(&'a self, input: &Value, cx: &'a ToolCx) -> BoxFuture<'a, Option<Output>> {
+        let Ok(input) = parse(input) else { return Box::pin(ready(None)) };
+        let target = cx.target(&input.file_path);
+        let (files, limits) = (cx.files.clone(), cx.limits.clone());
+        let work = move || {
+            let path = target.path.as_path();
+            let found = match input.old_string.is_empty() {
+                _ if is_notebook(path) => Err(notebook(path)),
+                true => match Place::find(&target) {
+                    Ok(place) => found_to_fill(Ok(&place), path).map(drop),
+                    Err(error) => found_to_fill(Err(error), path).map(drop),
+                },
+                false => prepared(&target, &input, &files, &limits).map(drop),
+            };
+            found.err()
+        };
+        Box::pin(refused_by(work))
+    }
+
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         Box::pin(async move {
             let input = match parse(&input) {
@@ -89,28 +109,27 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
     Ok(input)
 }
 
-/// Both sides are answers; the error side says why the file is as it was.
-fn edit(
+/// An edit that can be made as things are now.
+struct Prepared {
+    place: Place,
+    found: Found,
+    original: Vec<u8>,
+    encoding: Encoding,
+    replacements: Vec<Replacement>,
+    /// The file is not what was read.
+    changed_since: bool,
+}
+
+/// Finds what would be changed, and changes nothing. The error side says why it cannot be.
+fn prepared(
     target: &Target,
     input: &Input,
     files: &FileMemory,
     limits: &ToolLimits,
-    cancel: &CancellationToken,
-) -> Result<Output, String> {
+) -> Result<Prepared, String> {
     let path = target.path.as_path();
     let shown = path.display();
-    let refused = |error: DiskError| match error {
-        DiskError::Missing => {
-            format!("{shown} does not exist. To create it leave `old_string` empty, or use Write.")
-        }
-        error => format!("{shown} {error}."),
-    };
-    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb")) {
-        return Err(format!("{shown} is a notebook: change its cells with NotebookEdit."));
-    }
-    if input.old_string.is_empty() {
-        return fill(target, input, files, cancel).map_err(refused)?;
-    }
+    let refused = |error: DiskError| refused(path, error);
     let place = Place::find(target).map_err(refused)?;
     let (mut file, found) = place.open().map_err(refused)?;
     if found.metadata.size() > limits.edit_bytes_max {
@@ -171,12 +190,32 @@ fn edit(
     if !place.is_writable() {
         return Err(not_written(path, "is read-only"));
     }
+    Ok(Prepared { place, found, original, encoding, replacements, changed_since })
+}
 
+/// Both sides are answers; the error side says why the file is as it was.
+fn edit(
+    target: &Target,
+    input: &Input,
+    files: &FileMemory,
+    limits: &ToolLimits,
+    cancel: &CancellationToken,
+) -> Result<Output, String> {
+    let path = target.path.as_path();
+    let shown = path.display();
+    if is_notebook(path) {
+        return Err(notebook(path));
+    }
+    if input.old_string.is_empty() {
+        return fill(target, input, files, cancel);
+    }
+    let Prepared { place, found, original, encoding, replacements, changed_since } =
+        prepared(target, input, files, limits)?;
     let new = matches::splice(&original, &replacements);
-    place.replace(&new, Some(&found), cancel).map_err(refused)?;
+    place.replace(&new, Some(&found), cancel).map_err(|error| refused(path, error))?;
     if !changed_since {
         let changes: Vec<LineChange> = replacements.iter().map(|replacement| replacement.lines).collect();
-        files.note_edit(place.path(), content, Fingerprint::of(&new), &changes);
+        files.note_edit(place.path(), Fingerprint::of(&original), Fingerprint::of(&new), &changes);
     }
 
     let hunks = hunks(&original, &new, &replacements, encoding);
@@ -197,31 +236,54 @@ fn edit(
     Ok(Output::text(text).with_detail(detail(path, input, &original, encoding, &hunks)))
 }
 
+fn refused(path: &Path, error: DiskError) -> String {
+    let shown = path.display();
+    match error {
+        DiskError::Missing => {
+            format!("{shown} does not exist. To create it leave `old_string` empty, or use Write.")
+        }
+        error => format!("{shown} {error}."),
+    }
+}
+
+fn is_notebook(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
+}
+
+fn notebook(path: &Path) -> String {
+    format!("{} is a notebook: change its cells with NotebookEdit.", path.display())
+}
+
+/// The empty file that an Edit without an old text fills; none if it makes the file. The error side says why it does neither.
+fn found_to_fill(place: Result<&Place, DiskError>, path: &Path) -> Result<Option<Found>, String> {
+    match place.and_then(Place::open) {
+        Ok((_, found)) if found.metadata.size() == 0 => Ok(Some(found)),
+        Ok(_) => {
+            let why = "is not empty, and an empty `old_string` only fills an empty or new file. Say what to replace";
+            Err(not_written(path, why))
+        }
+        Err(DiskError::Missing) => Ok(None),
+        Err(error) => Err(refused(path, error)),
+    }
+}
+
 /// An Edit that puts text where there is none: a new file, or an empty one.
 fn fill(
     target: &Target,
     input: &Input,
     files: &FileMemory,
     cancel: &CancellationToken,
-) -> Result<Result<Output, String>, DiskError> {
+) -> Result<Output, String> {
     let path = target.path.as_path();
-    let place = Place::find_or_make(target)?;
-    let found: Option<Found> = match place.open() {
-        Ok((_, found)) if found.metadata.size() == 0 => Some(found),
-        Ok(_) => {
-            let why = "is not empty, and an empty `old_string` only fills an empty or new file. Say what to replace";
-            return Ok(Err(not_written(path, why)));
-        }
-        Err(DiskError::Missing) => None,
-        Err(error) => return Err(error),
-    };
+    let place = Place::find_or_make(target).map_err(|error| refused(path, error))?;
+    let found = found_to_fill(Ok(&place), path)?;
     let new = input.new_string.as_bytes();
-    place.replace(new, found.as_ref(), cancel)?;
+    place.replace(new, found.as_ref(), cancel).map_err(|error| refused(path, error))?;
     files.note_written(place.path(), Fingerprint::of(new), input.new_string.lines().count() as u64);
     let hunks = Stretch::whole("", &input.new_string).hunks();
     let verb = if found.is_some() { "Filled" } else { "Created" };
     let text = format!("{verb} {}.", path.display());
-    Ok(Ok(Output::text(text).with_detail(detail(path, input, b"", Encoding::Utf8, &hunks))))
+    Ok(Output::text(text).with_detail(detail(path, input, b"", Encoding::Utf8, &hunks)))
 }
 
 fn not_written(path: &Path, why: &str) -> String {

@@ -116,6 +116,12 @@ async fn changing(
     beside(cancel, work).await.unwrap_or_else(|failed| failed)
 }
 
+/// The refusal that work which only looks comes to, if it does.
+async fn refused_by(work: impl FnOnce() -> Option<String> + Send + 'static) -> Option<Output> {
+    let why = beside(CancellationToken::new(), move |_| work()).await.ok().flatten();
+    why.map(Output::error)
+}
+
 async fn beside<T: Send + 'static>(
     cancel: CancellationToken,
     work: impl FnOnce(&CancellationToken) -> T + Send + 'static,

@@ -1,5 +1,6 @@
 //! NotebookEdit: one cell of a notebook, and not one byte more.
 
+use std::future::ready;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::changing;
+use super::{changing, refused_by};
 use crate::limits::{NOTEBOOK_BYTES_MAX, ORIGINAL_BYTES_MAX};
-use crate::tools::disk::{DiskError, Place, Target};
+use crate::tools::disk::{DiskError, Found, Place, Target};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Known};
 use crate::tools::lenient;
 use crate::tools::notebook::{Change, Notebook};
@@ -89,6 +90,16 @@ impl Tool for NotebookEditTool {
         parse(input).map(|input| Access::Edit(cx.absolute(&input.notebook_path)))
     }
 
+    fn refusal<'a>(&'a self, input: &Value, cx: &'a ToolCx) -> BoxFuture<'a, Option<Output>> {
+        let input = match parse(input).and_then(complete) {
+            Ok(input) => input,
+            Err(InvalidInput(why)) => return Box::pin(ready(Some(Output::unusable(why)))),
+        };
+        let target = cx.target(&input.notebook_path);
+        let files = cx.files.clone();
+        Box::pin(refused_by(move || read(&target, &input, &files).err()))
+    }
+
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         Box::pin(async move {
             let input = match parse(&input).and_then(complete) {
@@ -135,6 +146,68 @@ fn complete(input: Input) -> Result<Input, InvalidInput> {
     Ok(input)
 }
 
+/// A notebook as it was found.
+struct Opened {
+    place: Place,
+    found: Found,
+    text: String,
+}
+
+/// Finds the notebook and the cell, and changes nothing. The error side says why it cannot be changed.
+fn read(target: &Target, input: &Input, files: &FileMemory) -> Result<Opened, String> {
+    let shown = target.path.display();
+    let refused = |error: DiskError| format!("{shown} {error}.");
+    let not_written = |why: &str| format!("{shown} {why}. Nothing was written.");
+    let place = Place::find(target).map_err(refused)?;
+    let (file, found) = place.open().map_err(refused)?;
+    if found.metadata.len() > NOTEBOOK_BYTES_MAX {
+        return Err(not_written(&format!("is larger than {} MB", NOTEBOOK_BYTES_MAX / 1_000_000)));
+    }
+    let mut original = Vec::new();
+    file.take(NOTEBOOK_BYTES_MAX).read_to_end(&mut original).map_err(|error| refused(error.into()))?;
+    let content = Fingerprint::of(&original);
+    let text = String::from_utf8(original).map_err(|_| not_written("is not UTF-8, so it is no notebook"))?;
+    let known = files.recall(place.path(), content);
+    // Nothing is told of a notebook that was not read.
+    if known == Known::Never {
+        return Err(not_written("has not been read in this session. Read it first"));
+    }
+    let notebook = Notebook::read(&text[mark_of(&text)..])
+        .map_err(|why| not_written(&format!("is no notebook: {why}")))?;
+    let named = named(&notebook, input).map_err(|why| not_written(&why))?;
+    match known {
+        Known::Whole { .. } => {}
+        Known::Lines(pages)
+            if named.is_none_or(|cell| pages.iter().any(|page| page.contains(&(cell as u64 + 1)))) => {}
+        Known::Lines(_) | Known::FirstPage => {
+            return Err(not_written(
+                "was read only in part, without that cell. Read it, with an offset, first",
+            ));
+        }
+        Known::Changed { .. } | Known::Never => {
+            return Err(not_written("changed since it was read. Read it again first"));
+        }
+    }
+    if !place.is_writable() {
+        return Err(not_written("is read-only"));
+    }
+    Ok(Opened { place, found, text })
+}
+
+/// How many bytes of a file mark how it is written.
+fn mark_of(text: &str) -> usize {
+    if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 }
+}
+
+/// The cell that is meant, if one is named.
+fn named(notebook: &Notebook<'_>, input: &Input) -> Result<Option<usize>, String> {
+    let Some(id) = &input.cell_id else { return Ok(None) };
+    notebook.find(id).map(Some).ok_or_else(|| {
+        let ids: Vec<&str> = notebook.cells.iter().take(20).map(|cell| cell.id.as_str()).collect();
+        format!("has no cell '{id}'. Its cells: {}", ids.join(", "))
+    })
+}
+
 /// Both sides are answers; the error side says why the notebook is as it was.
 fn edit(
     target: &Target,
@@ -146,42 +219,11 @@ fn edit(
     let shown = target.path.display();
     let refused = |error: DiskError| format!("{shown} {error}.");
     let not_written = |why: &str| format!("{shown} {why}. Nothing was written.");
-    let place = Place::find(target).map_err(refused)?;
-    let (file, found) = place.open().map_err(refused)?;
-    if found.metadata.len() > NOTEBOOK_BYTES_MAX {
-        return Err(not_written(&format!("is larger than {} MB", NOTEBOOK_BYTES_MAX / 1_000_000)));
-    }
-    let mut original = Vec::new();
-    file.take(NOTEBOOK_BYTES_MAX).read_to_end(&mut original).map_err(|error| refused(error.into()))?;
-    let text =
-        std::str::from_utf8(&original).map_err(|_| not_written("is not UTF-8, so it is no notebook"))?;
-    let mark = if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
+    let Opened { place, found, text } = read(target, input, files)?;
+    let mark = mark_of(&text);
     let notebook =
         Notebook::read(&text[mark..]).map_err(|why| not_written(&format!("is no notebook: {why}")))?;
-
-    let named = match &input.cell_id {
-        Some(id) => Some(notebook.find(id).ok_or_else(|| {
-            let ids: Vec<&str> = notebook.cells.iter().take(20).map(|cell| cell.id.as_str()).collect();
-            not_written(&format!("has no cell '{id}'. Its cells: {}", ids.join(", ")))
-        })?),
-        None => None,
-    };
-    let content = Fingerprint::of(&original);
-    match files.recall(place.path(), content) {
-        Known::Whole { .. } => {}
-        Known::Lines(pages)
-            if named.is_none_or(|cell| pages.iter().any(|page| page.contains(&(cell as u64 + 1)))) => {}
-        Known::Lines(_) | Known::FirstPage => {
-            return Err(not_written(
-                "was read only in part, without that cell. Read it, with an offset, first",
-            ));
-        }
-        Known::Changed { .. } => return Err(not_written("changed since it was read. Read it again first")),
-        Known::Never => return Err(not_written("has not been read in this session. Read it first")),
-    }
-    if !place.is_writable() {
-        return Err(not_written("is read-only"));
-    }
+    let named = named(&notebook, input).map_err(|why| not_written(&why))?;
     let source = input.new_source.as_deref().unwrap_or_default();
     let kind = input.cell_type.map(CellType::name);
     let change = match (input.mode(), named) {
@@ -227,7 +269,7 @@ fn edit(
         "language": after.language(),
         "edit_mode": mode,
         "notebook_path": target.path,
-        "original_file": whole(text),
+        "original_file": whole(&text),
         "updated_file": whole(&new),
     });
     Ok(Output::text(answer).with_detail(detail))

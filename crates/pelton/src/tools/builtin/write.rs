@@ -1,5 +1,6 @@
 //! Write: a whole file, new or replaced.
 
+use std::future::ready;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,9 +11,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::changing;
+use super::{changing, refused_by};
 use crate::limits::{ORIGINAL_BYTES_MAX, ToolLimits};
-use crate::tools::disk::{DiskError, Place, Target};
+use crate::tools::disk::{DiskError, Found, Place, Target};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Known};
 use crate::tools::lenient;
 use crate::tools::patch::Stretch;
@@ -53,6 +54,21 @@ impl Tool for WriteTool {
         parse(input).map(|input| Access::Edit(cx.absolute(&input.file_path)))
     }
 
+    fn refusal<'a>(&'a self, input: &Value, cx: &'a ToolCx) -> BoxFuture<'a, Option<Output>> {
+        let Ok(input) = parse(input) else { return Box::pin(ready(None)) };
+        let target = cx.target(&input.file_path);
+        let (files, limits) = (cx.files.clone(), cx.limits.clone());
+        let work = move || {
+            let path = target.path.as_path();
+            let found = match Place::find(&target) {
+                Ok(place) => there(Ok(&place), path, &input.content, &files, &limits),
+                Err(error) => there(Err(error), path, &input.content, &files, &limits),
+            };
+            found.err()
+        };
+        Box::pin(refused_by(work))
+    }
+
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         Box::pin(async move {
             let input = match parse(&input) {
@@ -77,32 +93,34 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
     Ok(input)
 }
 
-/// Both sides are answers; the error side says why nothing was written.
-fn write(
-    target: &Target,
+/// What a Write finds where it is to write.
+enum There {
+    Nothing,
+    /// The content is there already.
+    Same(Vec<u8>),
+    /// A file, and the bytes that are to take the place of what is in it.
+    Other {
+        found: Found,
+        original: Vec<u8>,
+        encoding: Encoding,
+        bytes: Vec<u8>,
+    },
+}
+
+/// Looks at what is there, and changes nothing. The error side says why it cannot be replaced.
+fn there(
+    place: Result<&Place, DiskError>,
+    path: &Path,
     content: &str,
     files: &FileMemory,
     limits: &ToolLimits,
-    cancel: &CancellationToken,
-) -> Result<Output, String> {
-    let path = target.path.as_path();
+) -> Result<There, String> {
     let shown = path.display();
-    let refused = |error: DiskError| format!("{shown} {error}.");
-    let place = Place::find_or_make(target).map_err(refused)?;
-    let (mut file, found) = match place.open() {
+    let refused = |error: DiskError| refused(path, error);
+    let opened = place.and_then(|place| place.open().map(|opened| (place, opened)));
+    let (place, (mut file, found)) = match opened {
         Ok(opened) => opened,
-        Err(DiskError::Missing) => {
-            place.replace(content.as_bytes(), None, cancel).map_err(refused)?;
-            remember(files, &place, content);
-            let detail = json!({
-                "type": "create",
-                "filePath": path,
-                "content": content,
-                "structuredPatch": [],
-                "originalFile": null,
-            });
-            return Ok(Output::text(format!("Created {shown}.")).with_detail(detail));
-        }
+        Err(DiskError::Missing) => return Ok(There::Nothing),
         Err(error) => return Err(refused(error)),
     };
     if found.metadata.size() > limits.edit_bytes_max {
@@ -111,10 +129,7 @@ fn write(
     let mut original = Vec::new();
     file.read_to_end(&mut original).map_err(|error| refused(error.into()))?;
     if original == content.as_bytes() {
-        remember(files, &place, content);
-        let detail = detail_of_update(path, content, &original, content);
-        return Ok(Output::text(format!("{shown} already has this content; nothing was changed."))
-            .with_detail(detail));
+        return Ok(There::Same(original));
     }
     let why_not = match files.recall(place.path(), Fingerprint::of(&original)) {
         // Nothing can be lost of an empty file.
@@ -148,6 +163,47 @@ fn write(
             ));
         }
     };
+    Ok(There::Other { found, original, encoding, bytes })
+}
+
+fn refused(path: &Path, error: DiskError) -> String {
+    format!("{} {error}.", path.display())
+}
+
+/// Both sides are answers; the error side says why nothing was written.
+fn write(
+    target: &Target,
+    content: &str,
+    files: &FileMemory,
+    limits: &ToolLimits,
+    cancel: &CancellationToken,
+) -> Result<Output, String> {
+    let path = target.path.as_path();
+    let shown = path.display();
+    let refused = |error: DiskError| refused(path, error);
+    let place = Place::find_or_make(target).map_err(refused)?;
+    let (found, original, encoding, bytes) = match there(Ok(&place), path, content, files, limits)? {
+        There::Nothing => {
+            place.replace(content.as_bytes(), None, cancel).map_err(refused)?;
+            remember(files, &place, content);
+            let detail = json!({
+                "type": "create",
+                "filePath": path,
+                "content": content,
+                "structuredPatch": [],
+                "originalFile": null,
+            });
+            return Ok(Output::text(format!("Created {shown}.")).with_detail(detail));
+        }
+        There::Same(original) => {
+            remember(files, &place, content);
+            let detail = detail_of_update(path, content, &original, content);
+            return Ok(Output::text(format!("{shown} already has this content; nothing was changed."))
+                .with_detail(detail));
+        }
+        There::Other { found, original, encoding, bytes } => (found, original, encoding, bytes),
+    };
+    let mark = &original[..encoding.mark_bytes(&original)];
     place.replace(&bytes, Some(&found), cancel).map_err(refused)?;
     files.note_written(place.path(), Fingerprint::of(&bytes), content.lines().count() as u64);
 

@@ -1,7 +1,8 @@
 //! Programs that write sources anew, and programs that make a directory of files. Which of their words say so is all that is known of them.
 
 use super::super::arg::{Arg, Files};
-use super::{Deed, Deeds, ONLY_CHECKED, here, is_any_flag};
+use super::table::ONLY_CHECKED;
+use super::{Deed, Deeds, here, is_any_flag};
 
 /// A program that writes the files it is given.
 struct Rewriter {

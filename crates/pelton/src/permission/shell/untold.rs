@@ -1,0 +1,462 @@
+//! Files whose names only running a line would tell: `cat "$(…)"`, `… | xargs cat`, `curl -K list`. A rule that keeps files from being
+//! read may mean any of them, so somebody is asked where there is one. What a line sets, finds or says itself is told.
+
+use std::collections::BTreeMap;
+
+use pelton_shell::{
+    Assignment, AssignmentKind, Command, Part, RedirectionKind, Script, further_commands, has_language,
+};
+
+use super::arg::{self, Arg};
+use super::carried::words_of;
+use super::deeds::{self, Deed};
+use super::feed::Feed;
+use super::found::{feed_of, names_of};
+use super::held::{changes, stand_ins};
+use super::launch::{base_name, is_shell};
+use super::passed::{reads_names, texts_told, words_fed};
+use super::programs::{self, Operands, Takes};
+use super::{HOLE, git, mention, numbers};
+
+/// How many variables are followed from one to the next.
+const VARIABLES_FOLLOWED_MAX: usize = 8;
+
+/// What a line tells of the names in it.
+pub(super) struct Tale<'s> {
+    script: &'s Script,
+    /// Variables that hold names which other commands find.
+    found: &'s BTreeMap<String, Feed>,
+    /// Commands of a text for a shell, which sets variables of its own.
+    inner: &'s [Command],
+}
+
+impl<'s> Tale<'s> {
+    pub fn of(script: &'s Script, found: &'s BTreeMap<String, Feed>) -> Self {
+        Self { script, found, inner: &[] }
+    }
+
+    fn commands(&self) -> impl Iterator<Item = &'s Command> {
+        self.script.commands.iter().chain(self.inner)
+    }
+
+    /// The first word by which a command reads a file that only running it would tell.
+    pub fn untold(&self, command: &Command, args: &[Arg], targets: &[Arg]) -> Option<String> {
+        let mut inputs = command.redirections.iter().zip(targets).filter(|(it, _)| it.kind.reads());
+        if let Some((_, target)) = inputs.find(|(_, target)| !self.tells(target, 0)) {
+            return Some(target.written.clone());
+        }
+        if let Some(word) = self.untold_word(command, args) {
+            return Some(word);
+        }
+        let name = base_name(args.first()?.literal()?);
+        // Almost every command runs no other.
+        let is_fed = matches!(name, "xargs" | "parallel");
+        let further = further_commands(command).commands;
+        let reads_what_it_gets = |inner: &Command| {
+            let words: Vec<Arg> = inner.words.iter().map(Arg::of).collect();
+            Reader::of(inner, &words).is_some()
+        };
+        if is_fed && further.iter().any(reads_what_it_gets) && !self.is_fed_names(command, args) {
+            return Some(command.text.clone());
+        }
+        let within = Tale { script: self.script, found: self.found, inner: &further };
+        further.iter().find_map(|inner| {
+            let words: Vec<Arg> = inner.words.iter().map(Arg::of).collect();
+            within.untold_word(inner, &words)
+        })
+    }
+
+    /// The same among the words of the command itself.
+    fn untold_word(&self, command: &Command, args: &[Arg]) -> Option<String> {
+        let (name, rest) = args.split_first()?;
+        let name = base_name(name.literal()?);
+        if let Some(list) = list_of_names(name, rest) {
+            return Some(list);
+        }
+        if reads_names(args)
+            && words_fed(command, self.script).is_empty()
+            && texts_told(command, self.script).is_empty()
+        {
+            return Some(command.text.clone());
+        }
+        if args.iter().all(|arg| arg.literal().is_some()) {
+            return None;
+        }
+        let reader = Reader::of(command, args);
+        let words = reader.map(|reader| reader.words(rest)).unwrap_or_default();
+        let mut words = words.into_iter().chain(named_by_options(name, rest));
+        words.find(|word| !self.tells(word, 0)).map(|word| word.written.clone())
+    }
+
+    /// Whether what `xargs` is handed are names that the line says or finds.
+    fn is_fed_names(&self, command: &Command, args: &[Arg]) -> bool {
+        let is_list = |arg: &Arg| arg.literal() == Some("::::");
+        if args.iter().any(is_list) {
+            return false;
+        }
+        let texts = texts_told(command, self.script);
+        let behind = args.iter().skip_while(|arg| arg.literal() != Some(":::")).skip(1);
+        feed_of(command, self.script).is_some()
+            || !texts.is_empty() && texts.iter().all(|text| !text.contains(HOLE))
+            || behind.clone().count() > 0 && behind.clone().all(|word| self.tells(word, 0))
+    }
+
+    /// Whether the line tells what a word is, or where the names come from that it may be.
+    fn tells(&self, word: &Arg, depth: usize) -> bool {
+        word.literal().is_some() || word.parts().iter().all(|part| self.tells_part(part, word, depth))
+    }
+
+    fn tells_part(&self, part: &Part, word: &Arg, depth: usize) -> bool {
+        match part {
+            Part::Literal(_) | Part::Glob(_) | Part::Arithmetic | Part::Tilde(_) | Part::Pipe => true,
+            Part::Parameter { name, plain: true, .. } => self.tells_variable(name, depth),
+            Part::Parameter { name, .. } => {
+                is_worked_out(&word.written, name, self.is_set(name)) && self.tells_variable(name, depth)
+            }
+            Part::Substitution { inside, .. } => tells_itself(inside),
+            _ => false,
+        }
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        self.commands().flat_map(|command| &command.assignments).any(|it| it.name == name)
+    }
+
+    /// Whether all is told that a variable may hold. What nothing in the line sets came with the environment: the line chooses no file
+    /// by it.
+    fn tells_variable(&self, name: &str, depth: usize) -> bool {
+        if self.found.contains_key(name) {
+            return true;
+        }
+        // The last word of the command before, whatever that was.
+        if name == "_" || depth >= VARIABLES_FOLLOWED_MAX {
+            return false;
+        }
+        self.commands().all(|command| {
+            let of_name = command.assignments.iter().filter(|assignment| assignment.name == name);
+            let mut values = of_name.flat_map(values_of);
+            values.all(|value| self.tells(&value, depth + 1)) && self.sets_told(command, name, depth)
+        })
+    }
+
+    /// Whether a command that sets variables by their names sets this one to what is told, if it sets it.
+    fn sets_told(&self, command: &Command, name: &str, depth: usize) -> bool {
+        if command.words.is_empty() || !arg::sets_by_name(command) {
+            return true;
+        }
+        let is_named = command.words.iter().skip(1).any(|word| word.literal() == Some(name));
+        match command.name() {
+            Some("read" | "mapfile" | "readarray") => {
+                let is_reply = matches!(name, "REPLY" | "MAPFILE");
+                !(is_named || is_reply) || !command.place.piped && self.reads_told(command)
+            }
+            Some("printf" | "getopts") => !is_named,
+            _ => command.words.iter().skip(1).map(Arg::of).all(|word| {
+                let sets = word.prefix().split_once('=').is_some_and(|(set, _)| set == name);
+                !sets || self.tells(&word, depth + 1)
+            }),
+        }
+    }
+
+    /// Whether what a command reads stands in the line, or is found by it.
+    fn reads_told(&self, command: &Command) -> bool {
+        let around = self.script.commands.iter().filter(|command| command.words.is_empty());
+        let mut inputs = around.chain([command]).flat_map(|command| &command.redirections).filter(|it| {
+            it.kind.reads()
+                || matches!(it.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
+        });
+        inputs.all(|input| {
+            let pipe = input.target.text().strip_prefix("<(").and_then(|text| text.strip_suffix(')'));
+            match pipe {
+                Some(inside) => names_of(inside).is_some(),
+                None => !input.kind.reads() && self.tells(&Arg::of(&input.target), 0),
+            }
+        })
+    }
+}
+
+/// What an assignment gives its variable; of more behind what it held before nobody works out what that becomes.
+fn values_of(assignment: &Assignment) -> Vec<Arg> {
+    match assignment.kind {
+        AssignmentKind::Array => {
+            let text = assignment.value.text().trim_start_matches(['+', '=']);
+            let inside = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+            inside.map(words_of).unwrap_or_else(|| vec![Arg::unknown()])
+        }
+        AssignmentKind::Append => vec![Arg::unknown()],
+        _ => vec![Arg::of(&assignment.value)],
+    }
+}
+
+/// Where a command reads files whose names it finds by commands of its own: `cp "$(find src -name x)" y`.
+pub(super) fn read_below(command: &Command, args: &[Arg]) -> Vec<Deed> {
+    if args.iter().all(|arg| !arg.has_commands()) {
+        return Vec::new();
+    }
+    let words = Reader::of(command, args).map(|reader| reader.words(&args[1..])).unwrap_or_default();
+    let found = words.into_iter().filter_map(found_by);
+    found.flat_map(|feed| feed.below.into_iter().map(Deed::Read)).collect()
+}
+
+/// The directories below which a word finds names.
+fn found_by(word: &Arg) -> Option<Feed> {
+    let [Part::Substitution { inside, .. }] = word.parts() else { return None };
+    names_of(inside).filter(|feed| !feed.are_commits)
+}
+
+/// Whether a line says names that stand in it, that it finds, or that are no files of anybody's choice.
+fn tells_itself(line: &str) -> bool {
+    let line = line.trim();
+    if names_of(line).is_some() || numbers::counts(line) || git::prints_hashes(line) {
+        return true;
+    }
+    let Ok(script) = pelton_shell::read(line) else { return false };
+    let [command] = script.commands.as_slice() else { return false };
+    let words: Vec<Option<&str>> = command.words.iter().map(|word| word.literal()).collect();
+    match words.as_slice() {
+        [
+            Some(
+                "pwd" | "date" | "nproc" | "whoami" | "hostname" | "uname" | "id" | "arch" | "mktemp" | "tty"
+                | "which",
+            ),
+            ..,
+        ] => true,
+        [Some("command"), Some("-v"), ..] => true,
+        // No name of a branch begins with a dot, or has a dot behind a slash.
+        [Some("git"), Some("rev-parse" | "branch" | "describe" | "symbolic-ref" | "merge-base"), ..] => true,
+        [Some("go"), Some("env"), ..] => true,
+        _ => false,
+    }
+}
+
+/// Whether it is known what a variable becomes that is written with a part cut off or replaced, or with something in its place.
+fn is_worked_out(written: &str, name: &str, is_set: bool) -> bool {
+    let has_commands = ["$(", "`", "${!", "@}"].iter().any(|sign| written.contains(sign));
+    let elements = [format!("${{{name}[@]}}"), format!("${{#{name}")];
+    if elements.iter().any(|element| written.contains(element.as_str())) {
+        return !written.contains("$(") && !written.contains('`');
+    }
+    let stands_in =
+        stand_ins(written).into_iter().any(|(variable, value)| variable == name && !value.contains('$'));
+    let simple = |how: &str| {
+        let pattern = how.trim_start_matches(['%', '#', '/', ':']).trim_matches('*');
+        !pattern.contains(['*', '?', '[', '$'])
+    };
+    let changed = changes(written).into_iter().find(|(variable, _)| *variable == name);
+    !has_commands && (stands_in || changed.is_some_and(|(_, how)| is_set && simple(how)))
+}
+
+/// How a program is told the files that it reads.
+enum Reader {
+    /// By its operands, as the table of programs that look has its options.
+    Listed(&'static programs::Program),
+    /// By its operands; these letters of options take a word that names none.
+    Operands(&'static str),
+    /// The same, behind what is looked for or a text in a language of its own.
+    BehindFirst(&'static str),
+    /// By any of its words.
+    Words,
+    /// By words that begin so.
+    Beginning(&'static str),
+    /// By values of such options: `-d @file`.
+    Values(&'static [&'static str]),
+}
+
+impl Reader {
+    /// How this command is told them, if it reads any that words name.
+    fn of(command: &Command, args: &[Arg]) -> Option<Self> {
+        let (name, rest) = args.split_first()?;
+        let name = base_name(name.literal()?);
+        let has = |word: &str| rest.iter().any(|arg| arg.literal() == Some(word));
+        Some(match name {
+            // What they tell of a file is not what is in it.
+            "ls" | "stat" | "du" | "tree" | "test" | "[" | "realpath" | "readlink" | "basename"
+            | "dirname" | "df" | "cd" | "pushd" | "file" | "exa" | "eza" | "lsof" => return None,
+            "find" | "fd" | "fdfind" | "gfind" => return None,
+            "source" | "." | "eval" | "set" => Self::Words,
+            "xargs" | "parallel" => return None,
+            "git" => {
+                let shows =
+                    ["show", "diff", "blame", "annotate", "cat-file", "archive", "hash-object", "grep"];
+                shows.iter().any(|command| has(command)).then_some(Self::BehindFirst("Cc"))?
+            }
+            "curl" | "wget" => Self::Values(&[
+                "-d",
+                "--data",
+                "--data-binary",
+                "--data-raw",
+                "--data-urlencode",
+                "--json",
+                "-F",
+                "--form",
+                "-T",
+                "--upload-file",
+                "--post-file",
+                "--body-file",
+            ]),
+            "dd" => Self::Beginning("if="),
+            "sqlite3" => Self::Words,
+            "gh" | "glab" if has("gist") || has("snippet") => Self::Words,
+            "ed" | "ex" | "vi" | "vim" | "nvim" | "view" | "nano" | "emacs" | "yq" | "mail" | "mailx"
+            | "mutt" => Self::Operands(""),
+            "sed" | "gsed" => match has("-e") || has("-f") {
+                true => Self::Operands("el"),
+                false => Self::BehindFirst("l"),
+            },
+            "awk" | "gawk" | "mawk" | "nawk" => match has("-f") {
+                true => Self::Operands("Fv"),
+                false => Self::BehindFirst("Fv"),
+            },
+            "tar" | "bsdtar" | "gtar" | "cpio" | "pax" | "7z" | "7za" | "7zz" | "less" | "more" | "bat"
+            | "batcat" => Self::Operands(""),
+            "aws" | "gsutil" | "gcloud" | "rclone" if has("cp") || has("sync") || has("copy") => {
+                Self::Operands("")
+            }
+            name if is_shell(name) => Self::Words,
+            // A text of its own may open any word that it is given.
+            _ if has_language(command) => {
+                let is_text = |arg: &Arg| {
+                    let text = arg.prefix();
+                    text.starts_with('-')
+                        && !text.starts_with("--")
+                        && text.contains(['c', 'e', 'n', 'p', 'r'])
+                };
+                rest.iter().any(is_text).then_some(Self::BehindFirst(""))?
+            }
+            name => match programs::program(name) {
+                Some(program) => {
+                    let names_files = matches!(
+                        program.operands,
+                        Operands::Paths | Operands::OnePath | Operands::PatternThenPaths { .. }
+                    );
+                    names_files.then_some(Self::Listed(program))?
+                }
+                None => match deeds::letters_before_sources(name) {
+                    Some(letters) => Self::Operands(letters),
+                    None if mention::is_unknown(command, args) => Self::Words,
+                    None => return None,
+                },
+            },
+        })
+    }
+
+    /// The words of them.
+    fn words<'a>(&self, rest: &'a [Arg]) -> Vec<&'a Arg> {
+        match self {
+            Self::Words => rest.iter().filter(|arg| may_begin_path(arg)).collect(),
+            Self::Beginning(sign) => rest.iter().filter(|arg| arg.prefix().starts_with(sign)).collect(),
+            Self::Values(options) => values(rest, options),
+            Self::Operands(letters) => operands(rest, |option| takes_one(option, letters)),
+            Self::BehindFirst(letters) => {
+                let mut words = operands(rest, |option| takes_one(option, letters));
+                words.drain(..words.len().min(1));
+                words
+            }
+            Self::Listed(program) => {
+                let mut words = operands(rest, |option| words_taken(program, option));
+                if let Operands::PatternThenPaths { unless } = program.operands {
+                    let is_given = rest.iter().filter_map(Arg::literal).any(|word| unless.contains(&word));
+                    words.drain(..words.len().min(usize::from(!is_given)));
+                }
+                words
+            }
+        }
+    }
+}
+
+/// Whether nothing certain keeps a word from being a path: `--x=$(…)` is an option, whatever comes behind it.
+fn may_begin_path(arg: &Arg) -> bool {
+    !arg.prefix().starts_with('-')
+}
+
+fn takes_one(option: &str, letters: &str) -> usize {
+    let is_short = !option.starts_with("--");
+    usize::from(is_short && option.chars().last().is_some_and(|letter| letters.contains(letter)))
+}
+
+/// How many words an option of a program takes that name no file.
+fn words_taken(program: &programs::Program, option: &str) -> usize {
+    let known = match option.strip_prefix("--") {
+        Some(long) => program.long(long),
+        None => option.chars().last().and_then(|letter| program.short(letter)),
+    };
+    match known.map(|known| known.takes) {
+        Some(Takes::Word | Takes::Number) => 1,
+        Some(Takes::Two) => 2,
+        _ => 0,
+    }
+}
+
+/// The words that are neither options nor taken by them.
+fn operands(rest: &[Arg], taken: impl Fn(&str) -> usize) -> Vec<&Arg> {
+    let mut words = Vec::new();
+    let mut rest = rest.iter();
+    while let Some(word) = rest.next() {
+        match word.literal() {
+            Some(option) if option.starts_with('-') && option.len() > 1 => {
+                for _ in 0..taken(option) {
+                    rest.next();
+                }
+            }
+            _ if may_begin_path(word) => words.push(word),
+            _ => {}
+        }
+    }
+    words
+}
+
+/// The values of options that may name a file, where nothing certain says that they are another text.
+fn values<'a>(rest: &'a [Arg], options: &[&str]) -> Vec<&'a Arg> {
+    let may_name = |arg: &&Arg| {
+        let prefix = arg.prefix();
+        prefix.is_empty() || prefix.ends_with(['@', '<', '='])
+    };
+    let pairs = rest.windows(2).filter(|pair| pair[0].literal().is_some_and(|text| options.contains(&text)));
+    pairs.map(|pair| &pair[1]).filter(may_name).collect()
+}
+
+/// The words behind options that name a file to read, of programs whose other words name none.
+fn named_by_options<'a>(name: &str, rest: &'a [Arg]) -> Vec<&'a Arg> {
+    let short: &[&str] = match name {
+        "grep" | "egrep" | "fgrep" | "rg" | "date" | "file" | "make" | "gmake" => &["-f"],
+        "ssh" | "sftp" => &["-F", "-i"],
+        "git" => &["-F", "-f"],
+        "openssl" => &["-in", "-config", "-key", "-CAfile"],
+        "docker" | "podman" if rest.iter().any(|arg| arg.literal() == Some("build")) => &["-f"],
+        _ => &[],
+    };
+    let is_long = |text: &str| text.starts_with("--") && text.contains("file");
+    let pairs = rest.windows(2).filter(|pair| {
+        pair[0].literal().is_some_and(|text| short.contains(&text) || is_long(text) && !text.contains('='))
+    });
+    let glued = rest.iter().filter(|arg| {
+        arg.literal().is_none()
+            && arg.prefix().split_once('=').is_some_and(|(option, value)| is_long(option) && value.is_empty())
+    });
+    pairs.map(|pair| &pair[1]).chain(glued).collect()
+}
+
+/// An option with a list of names, or of options that name files, which lies on the disk: nobody sees what is in it.
+fn list_of_names(name: &str, rest: &[Arg]) -> Option<String> {
+    let options: &[&str] = match name {
+        "xargs" | "parallel" => &["-a", "--arg-file", "--arg-file="],
+        "tar" | "bsdtar" | "gtar" => &["-T", "--files-from", "--files-from="],
+        "rsync" => &["--files-from", "--files-from=", "--include-from", "--include-from="],
+        "wget" | "aria2c" => &["-i", "--input-file", "--input-file="],
+        "curl" => &["-K", "--config", "--config="],
+        "wc" | "du" | "sort" => &["--files0-from", "--files0-from="],
+        _ => return None,
+    };
+    let is_list = |arg: &&Arg| {
+        let text = arg.prefix();
+        options.iter().any(|option| match option.strip_suffix('=') {
+            Some(_) => text.starts_with(option),
+            None => text == *option || option.len() == 2 && text.starts_with(option),
+        })
+    };
+    // Names that come through a pipe are judged where they come from.
+    let is_input =
+        rest.iter().any(|arg| arg.literal().is_some_and(|text| text == "-" || text.ends_with("=-")));
+    let list = rest.iter().find(is_list).filter(|_| !is_input || name == "curl")?;
+    Some(list.written.clone())
+}
