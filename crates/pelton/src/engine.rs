@@ -37,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::account::Tally;
+use crate::bystander::Bystander;
 use crate::context::memory::Memory;
 use crate::dials::Dials;
 use crate::event::Event;
@@ -144,6 +145,7 @@ pub struct Engine {
     queue: Queue,
     board: Board,
     gauge: Gauge,
+    bystander: Bystander,
     background: Background,
     /// The agents among what runs there.
     roster: Roster,
@@ -382,6 +384,7 @@ impl Engine {
             begun: if kin.agent.is_some() { Begun::Whole } else { Begun::No },
             roots_to_tell: Vec::new(),
             joins: Joins::of(skills.clone(), Arc::clone(&kin.hooks), &options.plugins),
+            bystander: Bystander::new(&kin.client, &kin.spending, &options.world),
             kin,
             start_contexts: Vec::new(),
             initial_message: None,
