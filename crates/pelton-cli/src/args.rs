@@ -8,7 +8,7 @@ mod plugin; // what is said about plugins
 mod slip; // words that were meant as commands
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -634,6 +634,25 @@ impl RunArgs {
     /// Whether somebody is in front of it.
     pub fn is_attended(&self) -> bool {
         !self.print && !self.client.streams_input()
+    }
+
+    /// Names every file and directory by its whole path, as it is called from this directory: what is said means the same wherever the
+    /// session goes.
+    pub fn whole_paths(&mut self, from: &Path) {
+        let client = &mut self.client;
+        let files = [
+            &mut client.system_prompt_file,
+            &mut client.append_system_prompt_file,
+            &mut client.debug_file,
+            &mut client.project_config_root,
+        ];
+        let listed = [&mut self.add_dir, &mut client.plugin_dir, &mut client.plugin_dir_no_mcp];
+        let paths = files.into_iter().flatten().chain(listed.into_iter().flatten());
+        paths.for_each(|path| *path = from.join(&*path));
+        let texts = self.settings.iter_mut().chain(&mut client.agents).chain(&mut client.mcp_config);
+        for text in texts.filter(|text| !text.trim_start().starts_with(['{', '['])) {
+            *text = from.join(&*text).to_string_lossy().into_owned();
+        }
     }
 }
 

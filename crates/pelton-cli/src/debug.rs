@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use pelton_model::World;
+use pelton_model::{RealWorld, World};
 use pelton_serve::DebugLog;
+use pelton_tui::Logs;
+use uuid::Uuid;
 
 use crate::args::RunArgs;
 use crate::resolve::{Env, config_dir};
@@ -23,25 +25,45 @@ const KINDS: [&str; 2] = ["txt", "old"];
 /// The log of this run, if one is wanted.
 pub(crate) fn log(args: &RunArgs, env: &Env, world: &Arc<dyn World>) -> Option<DebugLog> {
     let client = &args.client;
-    let (file, dir) = (client.debug_file.clone(), config_dir(env).map(|dir| dir.join("debug")));
-    if client.debug.is_none() && file.is_none() {
-        return None;
-    }
-    let log = DebugLog::new(client.debug.as_deref().unwrap_or_default(), Arc::clone(world), move |session| {
-        let file = match (file, dir, session) {
-            (Some(file), ..) => file,
-            (None, Some(dir), Some(session)) => {
-                fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-                sweep(&dir);
-                dir.join(format!("{session}.txt"))
-            }
-            _ => return Err(io::ErrorKind::NotFound.into()),
-        };
+    (client.debug.is_some() || client.debug_file.is_some()).then(|| begun(args, env, world))
+}
+
+/// The same, whether one was wanted or not.
+fn begun(args: &RunArgs, env: &Env, world: &Arc<dyn World>) -> DebugLog {
+    let (filter, args, env) = (args.client.debug.clone().unwrap_or_default(), args.clone(), env.clone());
+    let log = DebugLog::new(&filter, Arc::clone(world), move |session| {
+        let file = place(&args, &env, session).ok_or(io::ErrorKind::NotFound)?;
+        if let Some(dir) = file.parent().filter(|_| args.client.debug_file.is_none()) {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+            sweep(dir);
+        }
         Ok(Box::new(Capped::open(file, FILE_BYTES_MAX)?))
     });
     let about = format!("pelton {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
     log.note("start", &about);
-    Some(log)
+    log
+}
+
+/// The file of a session's log.
+fn place(args: &RunArgs, env: &Env, session: Option<Uuid>) -> Option<PathBuf> {
+    let own = || Some(config_dir(env)?.join("debug").join(format!("{}.txt", session?)));
+    args.client.debug_file.clone().or_else(own)
+}
+
+/// A log for whoever wants one while the session runs.
+pub(crate) struct Wanted {
+    pub args: RunArgs,
+    pub env: Env,
+}
+
+impl Logs for Wanted {
+    fn begin(&self) -> DebugLog {
+        begun(&self.args, &self.env, &(Arc::new(RealWorld::new()) as Arc<dyn World>))
+    }
+
+    fn file(&self, session: Uuid) -> Option<PathBuf> {
+        place(&self.args, &self.env, Some(session))
+    }
 }
 
 /// Makes room for one more log.

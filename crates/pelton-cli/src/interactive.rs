@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use nix::sys::termios::{FlushArg, tcflush};
 use pelton::permission::Mode;
 use pelton::settings::{Approval, Patience, ScreenSettings};
+use pelton::transcript::{find_session, move_to, session_file};
 use pelton_model::{RealWorld, World};
 use pelton_tui::clean::revealed_line;
 use pelton_tui::input::Submission;
@@ -90,7 +92,15 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         let session = Box::pin(pelton_tui::run(next, &mut terminal, &stop));
         let (left, ending) = until_left(session, &stop, interrupts, &mut signals, &mut stops).await;
         match left {
-            Ok(left) if ending.is_none() && wanted.goes_on(&left) => {}
+            Ok(left) if ending.is_none() && wanted.goes_on(&left) => {
+                if let Left::Moved { session, to, .. } = &left {
+                    let moved = moved(*session, to, &mut wanted, &env);
+                    if moved.is_ok() {
+                        ask_there(&mut terminal, &env).await?;
+                    }
+                    wanted.moved = Some(moved);
+                }
+            }
             left => {
                 terminal.give().await;
                 return ended(left, ending);
@@ -166,6 +176,10 @@ struct Wanting {
     draft: Option<Submission>,
     /// The session that the next one is a branch of.
     branch_of: Option<Uuid>,
+    /// What stands from the one before.
+    stands: Option<Standing>,
+    /// Whether the same session goes on in another directory, or why it could not go there.
+    moved: Option<Result<(), String>>,
 }
 
 /// What is left of a budget that is spent: nothing can be asked with it, and it is an amount.
@@ -174,7 +188,7 @@ const BUDGET_USD_MIN: f64 = 0.000_001;
 impl Wanting {
     fn of(args: &RunArgs) -> Self {
         let (given, first) = (args.clone(), args.prompt.clone());
-        Self { given, args: args.clone(), first, draft: None, branch_of: None }
+        Self { given, args: args.clone(), first, draft: None, branch_of: None, stands: None, moved: None }
     }
 
     /// Another session than the one before.
@@ -187,6 +201,7 @@ impl Wanting {
         args.client.resume_drops_turn = None;
         args.client.resume_session_at = None;
         (self.first, self.draft, self.branch_of) = (None, None, None);
+        (self.stands, self.moved) = (None, None);
     }
 
     /// What was chosen in the session before holds for the one that takes its place, and what was spent there is spent.
@@ -204,6 +219,7 @@ impl Wanting {
         if let Some(budget) = &mut args.max_budget_usd {
             *budget = (*budget - stands.spent_usd).max(BUDGET_USD_MIN);
         }
+        self.stands = Some(stands.clone());
     }
 
     /// Whether another session follows the one that was left.
@@ -229,6 +245,18 @@ impl Wanting {
                 self.args.client.name.clone_from(&stands.name);
                 self.args.client.resume_drops_turn = Some(*prompt);
                 self.draft = Some(said.clone());
+            }
+            Left::Moved { session, written, stands, .. } => {
+                match session {
+                    Some(session) => self.for_session(*session),
+                    // Nothing was said yet: another one begins there.
+                    None => {
+                        (self.args.resume, self.args.continue_newest, self.first) = (None, false, None);
+                    }
+                }
+                self.take_over(stands);
+                self.args.client.name.clone_from(&stands.name);
+                self.draft = Some(written.clone());
             }
             _ => return false,
         }
@@ -290,8 +318,22 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
         opening.tells_past = false;
         opening.greeting = Some(format!("this is a branch now; back: /resume {before}"));
     }
+    match &wanted.moved {
+        Some(Ok(())) => {
+            opening.tells_past = false;
+            opening.greeting = Some(format!("works in {} now", home.cwd.display()));
+        }
+        Some(Err(why)) => {
+            opening.tells_past = false;
+            opening.greeting = None;
+            opening.notices.push(format!("the session stays where it is: {why}"));
+        }
+        None => {}
+    }
     opening.title.clone_from(&args.client.name);
     opening.log = log;
+    opening.logs = Some(Arc::new(debug::Wanted { args: args.clone(), env: env.clone() }));
+    opening.stands.clone_from(&wanted.stands);
     opening.outside.editor = env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned);
     opening.outside.program = std::env::current_exe().ok();
     opening.outside.temp_dir = env.path("TMPDIR").unwrap_or_else(std::env::temp_dir);
@@ -308,9 +350,73 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     Ok(opening)
 }
 
+/// Moves a session to another directory, and this program with it. If that cannot be done, everything is as it was.
+fn moved(session: Option<Uuid>, to: &Path, wanted: &mut Wanting, env: &Env) -> Result<(), String> {
+    let fail = |fail: Fail| fail.line().to_owned();
+    let from = resolve::working_directory().map_err(fail)?;
+    let config_dir = config_dir(env).filter(|dir| dir.is_absolute() || session.is_none());
+    if config_dir.is_none() && session.is_some() {
+        return Err("its record is named from here: set CLAUDE_CONFIG_DIR to a whole path".to_owned());
+    }
+    std::env::set_current_dir(to).map_err(|error| format!("{}: {error}", to.display()))?;
+    let record = config_dir.zip(session).and_then(|(dir, session)| {
+        Some((find_session(&dir, &from, session)?, session_file(&dir, to, session)))
+    });
+    if let Some((record, there)) = record.filter(|(record, there)| record != there)
+        && let Err(error) = move_to(&record, &there)
+    {
+        std::env::set_current_dir(&from).map_err(|error| format!("{}: {error}", from.display()))?;
+        return Err(format!("its record cannot be moved: {error}"));
+    }
+    wanted.args.whole_paths(&from);
+    wanted.given.whole_paths(&from);
+    Ok(())
+}
+
+/// Asks what is asked about a directory at the start of a session, in the terminal that a session has.
+async fn ask_there(terminal: &mut Terminal, env: &Env) -> Result<(), Fail> {
+    let theme = if terminal.is_plain() { Theme::BARE } else { theme(env, &ScreenSettings::default()) };
+    if let Some(Unasked { trust, told }) = unasked(env)?
+        && pelton_tui::confirm(
+            terminal,
+            theme,
+            &told,
+            "Trust it, and all that is in it",
+            "Go on without these",
+        )
+        .await
+        && !trust.hold_for_now()
+    {
+        trust.say(env, true).map_err(|error| not_kept(&error))?;
+    }
+    if let Some((trust, told)) = unasked_imports(env)? {
+        let wanted =
+            pelton_tui::confirm(terminal, theme, &told, "The model reads them", "They are left out").await;
+        let said = if wanted { Imports::Approved } else { Imports::Refused };
+        trust.say_of_imports(env, said).map_err(|error| not_kept(&error))?;
+    }
+    Ok(())
+}
+
+/// A directory that nobody was asked about.
+struct Unasked {
+    trust: Trust,
+    /// What it would add to a session.
+    told: String,
+}
+
 /// Asks about a directory that would add something to a session, before anything of it is used. What was typed before the
 /// question is no answer to it.
 fn ask_for_trust(env: &Env) -> Result<(), Fail> {
+    let Some(Unasked { trust, mut told }) = unasked(env)? else { return Ok(()) };
+    told.push_str("\nTrust it, and all that is in it? Without that a session goes on without these. [y/N] ");
+    if is_yes(&told)? && !trust.hold_for_now() {
+        trust.say(env, true).map_err(|error| not_kept(&error))?;
+    }
+    Ok(())
+}
+
+fn unasked(env: &Env) -> Result<Option<Unasked>, Fail> {
     let dir = resolve::working_directory()?;
     let trust = Trust::in_dir(env, &dir);
     let new = trust.new_settings(env);
@@ -318,7 +424,7 @@ fn ask_for_trust(env: &Env) -> Result<(), Fail> {
     new_servers.retain(|(_, approval)| *approval != Approval::Given);
     let adds = resolve::would_add(env, &dir);
     if adds.is_empty() || (trust.is_given() && new.is_empty() && new_servers.is_empty()) {
-        return Ok(());
+        return Ok(None);
     }
     // What a repository brings is shown as it is, each on a line of its own, and cannot move the cursor.
     let root = revealed_line(&trust.root().to_string_lossy());
@@ -331,25 +437,26 @@ fn ask_for_trust(env: &Env) -> Result<(), Fail> {
         }
         false => adds.iter().for_each(|line| tell(line)),
     }
-    told.push_str("\nTrust it, and all that is in it? Without that a session goes on without these. [y/N] ");
-    if is_yes(&told)? && !trust.hold_for_now() {
-        trust.say(env, true).map_err(|error| not_kept(&error))?;
-    }
-    Ok(())
+    Ok(Some(Unasked { trust, told }))
 }
 
 /// Asks once whether instruction files of the directory may import others from outside of it.
 fn ask_about_imports(env: &Env) -> Result<(), Fail> {
-    let trust = Trust::in_dir(env, &resolve::working_directory()?);
-    let imports = trust.new_imports(env);
-    if imports.is_empty() {
-        return Ok(());
-    }
-    let mut told = "Instruction files here import others from outside of this directory:\n\n".to_owned();
-    told.push_str(&told_imports(&imports));
+    let Some((trust, mut told)) = unasked_imports(env)? else { return Ok(()) };
     told.push_str("\nIs the model to read them? Without that they are left out. [y/N] ");
     let said = if is_yes(&told)? { Imports::Approved } else { Imports::Refused };
     trust.say_of_imports(env, said).map_err(|error| not_kept(&error))
+}
+
+/// The imports that nobody was asked about, in words.
+fn unasked_imports(env: &Env) -> Result<Option<(Trust, String)>, Fail> {
+    let trust = Trust::in_dir(env, &resolve::working_directory()?);
+    let imports = trust.new_imports(env);
+    let told = format!(
+        "Instruction files here import others from outside of this directory:\n\n{}",
+        told_imports(&imports)
+    );
+    Ok((!imports.is_empty()).then_some((trust, told)))
 }
 
 fn not_kept(error: &str) -> Fail {

@@ -1,6 +1,7 @@
 //! What the terminal shows and what keys mean: a value that is told what happens and says what is to be done. It waits for
 //! nothing, writes nothing and asks nobody; the [session](crate::session) does that.
 
+mod beside; // questions beside the conversation
 mod frame; // what is shown
 mod keys; // what keys mean
 mod rewind; // going back
@@ -24,6 +25,7 @@ use crate::input::Submission;
 use crate::status::Status;
 use crate::theme::{Role, Theme};
 
+use beside::Beside;
 pub(crate) use rewind::{Past, Undo};
 
 /// How often it is seen whether more files were found.
@@ -44,6 +46,8 @@ pub(crate) enum Effect {
     Unqueue(Uuid),
     /// The running submission is to end.
     Interrupt,
+    /// Nobody waits any more for the answer to a question beside the conversation.
+    GiveUpBeside(u64),
     /// A question of the engine's is answered.
     Answer(AskedId, Answered),
     /// How much runs without asking.
@@ -111,6 +115,8 @@ pub(crate) struct App {
     /// Questions behind the one that is shown.
     asked: VecDeque<(AskedId, Asked)>,
     waiting: Vec<Waiting>,
+    /// Questions beside the conversation that nobody has answered.
+    beside: Vec<Beside>,
     /// When the running submission began.
     working_since: Option<Duration>,
     /// How long those before it took.
@@ -159,6 +165,7 @@ impl App {
             body_told: false,
             asked: VecDeque::new(),
             waiting: Vec::new(),
+            beside: Vec::new(),
             working_since: None,
             worked: Duration::ZERO,
             interrupted: false,
@@ -420,7 +427,8 @@ impl App {
         }
         let hint = self.hint.map(|(_, until)| until);
         let armed = self.dialog.as_ref().map(Dialog::armed_at);
-        let second = self.working_since.map(|since| {
+        let beside = self.beside_since();
+        let second = self.working_since.or(beside).map(|since| {
             let elapsed = now.saturating_sub(since);
             since + Duration::from_secs(elapsed.as_secs() + 1)
         });

@@ -26,7 +26,10 @@ pub(crate) enum Own {
     Bashes,
     Rename,
     Branch,
+    Btw,
+    Cd,
     Copy,
+    Debug,
     Diff,
     OutputStyle,
     Plugin,
@@ -44,6 +47,13 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::Bashes, "bashes", "[stop ID]", "What runs in the background"),
     (Own::Branch, "branch", "[NAME]", "Goes on with a copy of this conversation; this one is kept"),
     (
+        Own::Btw,
+        "btw",
+        "[QUESTION]",
+        "Asks beside the conversation, also while the model works; nothing of it is kept",
+    ),
+    (Own::Cd, "cd", "[DIRECTORY]", "Moves the session to another directory"),
+    (
         Own::Config,
         "config",
         "[KEY=VALUE]",
@@ -51,6 +61,7 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     ),
     (Own::Copy, "copy", "[N]", "The last answer into the clipboard, or the one N before"),
     (Own::Cost, "cost", "", "What was spent"),
+    (Own::Debug, "debug", "[what is wrong]", "Notes what happens inside, and has the model look at it"),
     (Own::Diff, "diff", "[FILE]", "What was changed since the last commit"),
     (Own::Doctor, "doctor", "", "What is wrong with this session's record"),
     (Own::Effort, "effort", "[low|medium|high|xhigh|max]", "How hard the model tries"),
@@ -99,13 +110,15 @@ impl Own {
 
     /// Whether what it asks for stands in the conversation by itself.
     pub fn is_a_prompt(self, arguments: &str) -> bool {
-        matches!(self, Self::Exit | Self::StatusLine) || (self == Self::Plan && !arguments.is_empty())
+        matches!(self, Self::Exit | Self::StatusLine | Self::Debug)
+            || (self == Self::Plan && !arguments.is_empty())
     }
 
     /// Whether it works while the model does.
     pub fn works_any_time(self) -> bool {
         let waits = matches!(self, Self::Plan | Self::Resume | Self::Rewind | Self::Export | Self::Branch);
-        !waits && !matches!(self, Self::Copy | Self::StatusLine | Self::Theme)
+        let asks = matches!(self, Self::StatusLine | Self::Debug);
+        !waits && !asks && !matches!(self, Self::Copy | Self::Theme | Self::Cd)
     }
 }
 

@@ -143,7 +143,8 @@ impl Draft {
     pub fn look(&mut self) {
         let Self { editor, menu, root, files, knows_all_files, commands, suggested, .. } = self;
         // A search shows prompts of the past, and where letters are commands nothing is being written.
-        let is_written = editor.search().is_none() && editor.vim_mode() != Some(VimMode::Normal);
+        let is_written =
+            editor.search().is_none() && editor.vim_mode().is_none_or(|mode| mode == VimMode::Insert);
         let before_caret = if is_written { editor.before_caret() } else { "" };
         menu.look(before_caret, commands, |typed, best| {
             if let Some(suggested) = suggested {

@@ -276,11 +276,13 @@ impl Editor {
     /// What is seen of the prompt on so many cells and rows, and where the caret is.
     pub fn view(&mut self, cells: usize, height: usize, theme: &Theme) -> View {
         self.cells = cells;
+        let selected = self.selected();
         view::view(
             &self.parts,
             self.buffer.text(),
             self.buffer.caret(),
             &mut self.top,
+            selected,
             (cells, height),
             theme,
         )
@@ -288,7 +290,7 @@ impl Editor {
 
     /// The same for a few words that are shown somewhere else: nothing of it is kept for the next look.
     pub fn glance(&self, cells: usize, height: usize, theme: &Theme) -> View {
-        view::view(&self.parts, self.buffer.text(), self.buffer.caret(), &mut 0, (cells, height), theme)
+        view::view(&self.parts, self.buffer.text(), self.buffer.caret(), &mut 0, None, (cells, height), theme)
     }
 
     /// Does what a key means.
@@ -373,6 +375,7 @@ impl Editor {
     /// Whatever went on beside writing is over.
     fn leave(&mut self) {
         (self.search, self.browse, self.goal, self.last) = (None, None, None, Last::Other);
+        self.unselect();
     }
 
     fn changed_if(&mut self, change: impl FnOnce(&mut Self) -> bool) -> Outcome {
@@ -471,6 +474,8 @@ impl Editor {
                 let rows = view::rows(parts, &text[below.clone()], cells);
                 (below.start, rows.first().cloned().unwrap_or_default())
             }
+            // Above the first row of what is selected there is nothing more to select.
+            _ if self.selected().is_some() => return Outcome::Nothing,
             _ => return self.browse(direction),
         };
         let row = target + rows.start..target + rows.end;

@@ -30,5 +30,7 @@ pub mod complete; // files and commands that fit what was typed
 pub mod limits; // every number that bounds something
 
 pub use paint::OnNarrowing;
-pub use session::{Left, Opening, Outside, Standing, StatusCommand, choose, run, sessions_of, stop_here};
+pub use session::{
+    Left, Logs, Opening, Outside, Standing, StatusCommand, choose, confirm, run, sessions_of, stop_here,
+};
 pub use terminal::Terminal;

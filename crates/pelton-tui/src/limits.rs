@@ -56,5 +56,7 @@ pub const PATHS_HANDED_MAX: usize = 8_192;
 pub const COMPLETION_THREADS_MAX: usize = 4;
 /// Of this many best paths it is looked at once more which are the best.
 pub const PATHS_RANKED_MAX: usize = 512;
+/// Questions beside the conversation that wait for their answers.
+pub const ASKED_BESIDE_MAX: usize = 4;
 /// Files or commands to choose from.
 pub const COMPLETIONS_MAX: usize = 50;

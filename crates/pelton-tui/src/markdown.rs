@@ -189,6 +189,10 @@ impl Stream {
             Open::Words(block) => {
                 let ends = match opening {
                     Opening::Empty => true,
+                    // A row is no paragraph: any other block ends a table, and nothing below it makes a heading of it.
+                    _ if lines::table_head(&block.text).is_some() => {
+                        !matches!(opening, Opening::Words | Opening::Code)
+                    }
                     _ if lines::is_underline(line) || lines::is_table_rule(line) => {
                         block.add(line);
                         // A table goes on below its rule; words under such a line are a heading.
@@ -196,10 +200,6 @@ impl Stream {
                             return self.close(finished);
                         }
                         return;
-                    }
-                    // A row is no paragraph: any other block ends a table.
-                    _ if lines::table_head(&block.text).is_some() => {
-                        !matches!(opening, Opening::Words | Opening::Code)
                     }
                     _ => opening.interrupts_words(),
                 };

@@ -2,13 +2,16 @@
 //! is said by the [app](crate::app).
 
 mod answers; // what commands of the terminal's own answer
+mod beside; // questions beside the conversation
 mod changes; // what is changed and not committed
-mod choose; // which session is gone on with
+mod choose; // what is asked where there is no session
 mod chores; // what takes a while
 mod clipboard; // a picture from it
 mod copying; // an answer into it
+mod debugging; // what happens inside, noted
 mod files; // files that a program of the user's own knows
 mod looks; // how everything looks and is typed
+mod moving; // another directory
 mod opening; // what a session begins with, and how it is left
 mod outside; // other programs: an editor, the shell
 mod past; // going back
@@ -16,7 +19,7 @@ mod prompts; // prompts of other days
 mod questions; // questions of the engine's
 mod status_command; // a user's own line about the session
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,7 +32,7 @@ use pelton::event::Init;
 use pelton::host::Host;
 use pelton::permission::{Mode, Questions};
 use pelton::tools::ToolServer;
-use pelton::{EndReason, Engine, Event, Menu, Phase, Priority, Prompt, StartError};
+use pelton::{Bystander, EndReason, Engine, Event, Menu, Phase, Priority, Prompt, StartError};
 use pelton_mcp::Joining;
 use pelton_model::World;
 use pelton_serve::progress::lines_changed;
@@ -46,8 +49,9 @@ use crate::input::Submission;
 use crate::terminal::{Input, Terminal};
 use crate::theme::Role;
 pub use answers::sessions_of;
-pub use choose::choose;
+pub use choose::{choose, confirm};
 use chores::Chore;
+pub use debugging::Logs;
 pub use opening::{Left, Opening, Standing};
 use outside::Edits;
 pub use outside::{Outside, stop_here};
@@ -82,6 +86,7 @@ pub async fn run(
     options.servers.extend(servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
     let world = Arc::clone(&options.world);
     let began_at = world.monotonic();
+    let home_dir = options.home.clone();
     let (cwd, budget, goes_on) = (options.cwd.clone(), options.max_budget_usd, options.resume.is_some());
     let config_dir = options.sessions.as_ref().map(|sessions| sessions.config_dir.clone());
     let agents: Vec<(String, String)> =
@@ -93,6 +98,14 @@ pub async fn run(
     }
     let mut handles = Handles::of_person(&engine, servers, servers_named, cwd.clone(), Arc::clone(&world));
     handles.may_bypass = opening.may_bypass;
+    let began_with = (handles.dials.model(), handles.permissions.mode());
+    if let Some(stands) = &opening.stands {
+        handles.dials.turn(&stands.turned);
+        for update in &stands.permitted {
+            // There were no more of them before.
+            let _ = handles.permissions.apply(update);
+        }
+    }
     handles.agents = agents.iter().map(|(name, _)| name.clone()).collect();
     let (columns, rows) = terminal.size();
     let mut app = App::new(theme, columns, rows, opening.may_bypass);
@@ -121,7 +134,6 @@ pub async fn run(
     if let Some(draft) = &opening.draft {
         app.draft.put_back(draft);
     }
-    let began_with = (handles.dials.model(), handles.permissions.mode());
     let mut session = Session {
         app,
         terminal,
@@ -137,6 +149,10 @@ pub async fn run(
         title: opening.title,
         newest_usage: Value::Null,
         log: opening.log,
+        logs: opening.logs,
+        bystander: engine.bystander(),
+        beside: Beside::default(),
+        home_dir,
         chores: FuturesUnordered::new(),
         needs: VecDeque::new(),
         shown_at: Duration::ZERO,
@@ -191,6 +207,13 @@ struct Session<'a> {
     /// What the newest request was, as its server counted it.
     newest_usage: Value,
     log: Option<DebugLog>,
+    /// Who begins one.
+    logs: Option<Arc<dyn Logs>>,
+    /// Who is asked beside the conversation.
+    bystander: Bystander,
+    beside: Beside,
+    /// The user's home, if it is known.
+    home_dir: Option<PathBuf>,
     /// What takes a while and is not waited for.
     chores: FuturesUnordered<BoxFuture<'static, Chore>>,
     /// What has to wait until nothing runs.
@@ -224,6 +247,17 @@ struct Session<'a> {
     /// What prompts may call; looked at when the first command is typed.
     menu: Menu,
     left: Option<Left>,
+}
+
+/// Questions beside the conversation.
+#[derive(Default)]
+struct Beside {
+    /// How many there were.
+    asked: u64,
+    /// Ends those that wait.
+    running: HashMap<u64, AbortHandle>,
+    /// The newest that was answered, and its answer.
+    last: Option<(String, Result<String, String>)>,
 }
 
 /// What there is to wait for.
@@ -435,6 +469,7 @@ impl Session<'_> {
             _ => {}
         }
         match effect {
+            Effect::GiveUpBeside(id) => self.give_up_beside(id),
             Effect::Interrupt => self.handles.interrupter.interrupt(),
             Effect::Answer(id, answer) => self.desk.answer(id, answer),
             Effect::Queue { said, when } => self.queue(said, when),

@@ -70,7 +70,7 @@ impl Status {
         // Where the user has a line of their own, it tells the rest.
         let all = self.own.is_none();
         if let Some(vim) = self.vim {
-            let role = if vim == VimMode::Normal { Role::Accent } else { Role::Faint };
+            let role = if vim == VimMode::Insert { Role::Faint } else { Role::Accent };
             put(Need::Letters, vim.name().to_owned(), role);
         }
         if all {

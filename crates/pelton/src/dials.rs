@@ -50,6 +50,31 @@ pub(crate) struct Set {
     pub pair: Option<(String, String)>,
 }
 
+/// What of the dials stands elsewhere than at the start, but for the model.
+///
+/// ```
+/// # use pelton_model::{Auth, Effort, Endpoint, Secret};
+/// # let dir = tempfile::tempdir()?;
+/// # let options = || pelton::Options::new(dir.path(), Endpoint::new("http://127.0.0.1:9", Auth::None));
+/// let dials = pelton::Engine::new(options())?.dials();
+/// assert_eq!(dials.turned_since_start(), pelton::Turned::default());
+/// dials.set_effort(Some(Effort::High));
+/// let other = pelton::Engine::new(options())?.dials();
+/// other.turn(&dials.turned_since_start());
+/// assert_eq!(other.effort(), Some(Effort::High));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Turned {
+    /// How hard the model tries; inside, nothing is as hard as it does by itself.
+    pub effort: Option<Option<Effort>>,
+    /// How much it thinks.
+    pub thinking: Option<Thinking>,
+    /// What is shown of that.
+    pub display: Option<ThinkingDisplay>,
+}
+
 /// A model that is not asked from now on, and why.
 ///
 /// ```
@@ -124,6 +149,25 @@ impl Dials {
     /// How hard the model tries from now on; `None` for as hard as it does by itself.
     pub fn set_effort(&self, effort: Option<Effort>) {
         self.change(|set| set.effort = effort);
+    }
+
+    /// What stands elsewhere than at the start, for a session that takes the place of this one.
+    pub fn turned_since_start(&self) -> Turned {
+        let (first, now) = (&self.0.first, &self.lock().1);
+        Turned {
+            effort: (now.effort != first.effort).then_some(now.effort),
+            thinking: (now.thinking != first.thinking).then_some(now.thinking),
+            display: (now.display != first.display).then_some(now.display),
+        }
+    }
+
+    /// Turns them so; what is not said stays as it is.
+    pub fn turn(&self, turned: &Turned) {
+        self.change(|set| {
+            set.effort = turned.effort.unwrap_or(set.effort);
+            set.thinking = turned.thinking.unwrap_or(set.thinking);
+            set.display = turned.display.unwrap_or(set.display);
+        });
     }
 
     /// How hard the model tries, if anybody has said so.

@@ -40,6 +40,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::bystander::Bystander;
 use crate::context::memory::Memory;
 use crate::event::Event;
 use crate::file_history::FileHistory;
@@ -122,6 +123,7 @@ pub struct Engine {
     queue: Queue,
     board: Board,
     gauge: Gauge,
+    bystander: Bystander,
     background: Background,
     /// The agents among what runs there.
     roster: Roster,

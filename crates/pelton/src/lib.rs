@@ -17,6 +17,7 @@ mod turn; // the loop, and the one place that decides
 pub mod tools; // what the model may call
 pub mod permission; // what may run
 mod aside; // questions to a model beside the conversation
+mod bystander; // questions about the conversation that are no part of it
 mod media; // pictures that fit
 pub mod hooks; // other people's programs, called at named moments
 pub mod plugins; // directories that bring skills, agents, hooks and servers
@@ -48,8 +49,9 @@ pub mod process {
     pub use crate::tools::process::{Ended, Launch, Printed, ProcessTree};
 }
 
+pub use bystander::{Bystander, NotAnswered};
 pub use context::{AgentsMd, Attribution, MemorySources, OutputStyle, OutsideImport, SystemPrompt};
-pub use dials::{Dials, ModelRefused};
+pub use dials::{Dials, ModelRefused, Turned};
 pub use engine::{
     EndReason, Engine, Joins, Menu, Namer, NotColored, NotJoined, ReshapeError, Reshaped, RootJoins,
     SESSION_COLORS, StartError, Tasks, Title,

@@ -129,6 +129,8 @@ pub const SUMMARY_SHOWN_CHARS_MAX: usize = 300;
 pub const SUMMARY_TOKENS_MAX: u32 = 100;
 /// Characters of a description that a session is named after.
 pub const NAMED_CHARS_MAX: usize = 4_000;
+/// The most an answer takes that is given beside the conversation.
+pub const SIDE_ANSWER_TOKENS_MAX: u32 = 16_000;
 /// Z1: characters of a summary that are told.
 pub const SUMMARY_CHARS_MAX: usize = 200;
 /// Prompts that a guess of the next one goes by, and how much of each and of the answer is shown.

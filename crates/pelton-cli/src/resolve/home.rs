@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pelton::hooks::Source;
 use pelton::permission::Destination;
-use pelton::settings::with_value;
+use pelton::settings::{value_of, with_value};
 use pelton_serve::SettingsHome;
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ impl SettingsHome for Home {
                 Source::Policy => "policySettings",
                 _ => return None,
             };
-            let settings: Value = serde_json::from_str(layer.text.as_deref().ok()?).ok()?;
+            let settings = value_of(layer.text.as_deref().ok()?).ok()?;
             Some(json!({"source": source, "settings": settings}))
         };
         layers.iter().filter_map(row).collect()

@@ -322,6 +322,78 @@ fn what_was_chosen_goes_along_into_a_branch() {
 }
 
 #[test]
+fn what_was_set_for_the_session_goes_along_into_a_branch_and_no_further() {
+    let place = Place::new();
+    let model = always("Answered.");
+    let mut seat = Seat::at(&place, &model, ["--effort", "low", "--", "one"]);
+    seat.sees("Answered.");
+    seat.rests();
+    seat.types("/effort max\r");
+    seat.sees("effort is max");
+    seat.types("/add-dir ../temp\r");
+    seat.sees("The session works in");
+    seat.rests();
+    seat.types("/branch\r");
+    seat.sees("this is a branch now");
+    let temp = format!("works in {}", place.temp().canonicalize().unwrap().display());
+    let told = |seat: &Seat| seat.rows().join("").matches(&temp).count();
+    assert_eq!(told(&seat), 1);
+    seat.types("/permissions\r");
+    seat.until("it works there, too", |seat| told(seat) == 2);
+    seat.types("two\r");
+    seat.until("the branch is asked", |_| model.requests().len() == 2);
+    assert_eq!(model.requests()[1].body["output_config"]["effort"], "max");
+    seat.rests();
+    // Another session knows nothing of it.
+    seat.types("/resume\r");
+    seat.sees("Go on with");
+    seat.types("\r");
+    seat.sees_no_more("Go on with");
+    seat.types("/effort\r");
+    seat.sees("effort is low");
+    seat.types("/permissions\r");
+    seat.sees("mode: default");
+    assert_eq!(told(&seat), 2, "{}", seat.rows().join("\n"));
+}
+
+#[test]
+fn a_setting_that_does_not_count_here_is_said_to() {
+    let place = Place::new();
+    place.put(
+        ".claude/settings.json",
+        "{\n  // ours\n  \"theme\": \"dark\", \"outputStyle\": \"Concise\",\n}",
+    );
+    let model = always("It is `code`.");
+    let mut command = place.pelton(["--settings", r#"{"language": "French", "outputStyle": "Learning"}"#]);
+    command.asks(&model).env("TERM", "xterm").env("COLORTERM", "truecolor").env("LANG", "C.UTF-8");
+    let mut seat = Seat::with(command, 100, 24);
+    seat.sees("asks before changes");
+    let before = seat.bytes().len();
+    seat.types("/theme light\r");
+    seat.sees("theme is light in your settings, but it does not count here: the project");
+    assert_eq!(settings(&place)["theme"], "light");
+    // So nothing looks different.
+    seat.types("hello\r");
+    seat.sees("It is code.");
+    let shown = String::from_utf8_lossy(&seat.bytes()[before..]).into_owned();
+    let mut dark = place.pelton(["hello"]);
+    std::fs::remove_file(place.config().join("settings.json")).unwrap();
+    dark.asks(&model).env("TERM", "xterm").env("COLORTERM", "truecolor").env("LANG", "C.UTF-8");
+    let other = Seat::with(dark, 100, 24);
+    other.sees("It is code.");
+    let code = |shown: &str| shown.split("code").next().unwrap().rsplit('\u{1b}').next().unwrap().to_owned();
+    let of_other = String::from_utf8_lossy(&other.bytes()).into_owned();
+    let (one, two) = (shown.split("It is ").nth(1).unwrap(), of_other.split("It is ").nth(1).unwrap());
+    assert_eq!(code(one), code(two));
+    seat.types("/config language=German\r");
+    seat.sees("language is German in your settings, but it does not count here: --settings says French");
+    seat.types("/output-style Explanatory\r");
+    seat.sees("outputStyle is Explanatory in your settings, but it does not count here: --settings says");
+    seat.types("/config editorMode=vim\r");
+    seat.sees("editorMode is vim from now on");
+}
+
+#[test]
 fn what_waits_takes_no_list_away_that_somebody_looks_at() {
     let place = Place::new();
     let model = model(Script::new().reply([text("Slow"), gate("go")]).reply([text("Later.")]));

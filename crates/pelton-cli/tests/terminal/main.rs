@@ -8,6 +8,7 @@ mod long; // a long session
 mod seat; // somebody in front of a terminal
 
 mod asking; // questions, and what answers them
+mod beside; // side questions, another directory, a log on demand
 mod commands; // slash commands
 mod cost; // what it costs, by what it works
 mod figures; // what people wait for, by the clock

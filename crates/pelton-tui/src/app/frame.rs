@@ -91,6 +91,7 @@ impl App {
                 Span::styled(format!("{doing} {took}{tokens} · Esc interrupts").replace("  ", " "), faint),
             ]));
         }
+        below.splice(0..0, self.beside_lines(now));
         below.truncate(rows_max);
         let mut lines = self.feed.live(now, rows_max.saturating_sub(below.len()));
         lines.append(&mut below);

@@ -150,6 +150,10 @@ impl App {
         if self.draft.escape() {
             return Vec::new();
         }
+        // What was asked last is given up first.
+        if let Some(given_up) = self.give_up_beside() {
+            return vec![given_up];
+        }
         if self.is_working() {
             self.last_escape = None;
             return self.interrupt();

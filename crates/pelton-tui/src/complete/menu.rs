@@ -37,7 +37,7 @@ struct Row {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Words {
     File(Found),
-    Command { name: String, description: String, hint: String },
+    Command(Entry),
 }
 
 /// What a key came to.
@@ -73,9 +73,9 @@ impl Menu {
             Some(Wanted::Command { typed, .. }) => fitting(commands, typed)
                 .into_iter()
                 .take(COMPLETIONS_MAX)
-                .map(|at| {
-                    let Entry { name, description, hint, .. } = commands[at].clone();
-                    Row { text: format!("/{name} "), words: Words::Command { name, description, hint } }
+                .map(|at| Row {
+                    text: format!("/{} ", commands[at].name),
+                    words: Words::Command(commands[at].clone()),
                 })
                 .collect(),
         };
@@ -127,17 +127,19 @@ impl Menu {
 
     fn taken(&mut self, enter: bool) -> Chosen {
         let Some(row) = self.rows.get(self.chosen) else { return Chosen::Nothing };
+        let called = self.typed.strip_prefix('/');
+        let is_whole = match &row.words {
+            Words::Command(entry) => called.is_some_and(|typed| entry.is_called(typed)),
+            Words::File(_) => row.text.trim_end() == self.typed,
+        };
         // What stands there already need not be put there.
-        if enter && row.text.trim_end() == self.typed {
+        if enter && is_whole {
             return Chosen::Nothing;
         }
         // What was only guessed at is shown before it is sent.
-        let begins = self.typed.strip_prefix('/').map(str::to_lowercase);
         let send = enter
             && match &row.words {
-                Words::Command { name, .. } => {
-                    begins.is_some_and(|typed| name.to_lowercase().starts_with(&typed))
-                }
+                Words::Command(entry) => called.is_some_and(|typed| entry.begins(typed)),
                 Words::File(_) => false,
             };
         Chosen::Text { bytes: self.typed.len(), text: row.text.clone(), send }
@@ -153,7 +155,7 @@ impl Menu {
         let rows_max = rows_max - usize::from(is_part);
         let first = (self.chosen + 1).saturating_sub(rows_max);
         let names = self.rows.iter().map(|row| match &row.words {
-            Words::Command { name, .. } => width(name) + 1,
+            Words::Command(entry) => width(&entry.name) + 1,
             Words::File(_) => 0,
         });
         let names = names.max().unwrap_or_default().min(NAME_CELLS_MAX);
@@ -192,7 +194,7 @@ impl Row {
                     }
                 }
             }
-            Words::Command { name, description, hint } => {
+            Words::Command(Entry { name, description, hint, .. }) => {
                 let name = cut(&format!("/{}", clean::line(name)), NAME_CELLS_MAX);
                 let space = names.saturating_sub(width(&name)) + 2;
                 spans.push(Span::styled(name, style));
@@ -214,13 +216,18 @@ mod tests {
     use crate::cells::words_of;
 
     fn commands() -> Vec<Entry> {
-        [("clear", "Begin anew"), ("compact", "Make room"), ("cost", "What was spent")]
-            .map(|(name, description)| Entry {
-                name: name.to_owned(),
-                description: description.to_owned(),
-                ..Entry::default()
-            })
-            .into()
+        let all = [
+            ("clear", &["reset"][..], "Begin anew"),
+            ("compact", &[], "Make room"),
+            ("cost", &["usage"], "What was spent"),
+        ];
+        let entry = |(name, aliases, description): (&str, &[&str], &str)| Entry {
+            name: name.to_owned(),
+            aliases: aliases.iter().map(ToString::to_string).collect(),
+            description: description.to_owned(),
+            ..Entry::default()
+        };
+        all.map(entry).into()
     }
 
     fn files(typed: &str, _best: usize) -> Vec<Found> {
@@ -280,6 +287,12 @@ mod tests {
         assert_eq!(press(&mut looked("/mpct"), KeyCode::Enter), guessed);
         let meant = Chosen::Text { bytes: 4, text: "/cost ".to_owned(), send: true };
         assert_eq!(press(&mut looked("/cos"), KeyCode::Enter), meant);
+        // Its other names are names.
+        assert_eq!(press(&mut looked("/usage"), KeyCode::Enter), Chosen::Nothing);
+        for typed in ["/usag", "/Usage"] {
+            let meant = Chosen::Text { bytes: typed.len(), text: "/cost ".to_owned(), send: true };
+            assert_eq!(press(&mut looked(typed), KeyCode::Enter), meant);
+        }
     }
 
     #[test]

@@ -16,6 +16,23 @@ pub struct Entry {
     pub hint: String,
 }
 
+impl Entry {
+    fn names(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.name).chain(&self.aliases)
+    }
+
+    /// Whether it goes by this name.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.names().any(|own| own == name)
+    }
+
+    /// Whether one of its names begins so, in whatever letters.
+    pub fn begins(&self, typed: &str) -> bool {
+        let typed = typed.to_lowercase();
+        self.names().any(|own| own.to_lowercase().starts_with(&typed))
+    }
+}
+
 /// How well an entry fits, the best last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {

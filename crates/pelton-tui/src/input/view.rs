@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use ratatui_core::style::Modifier;
 use ratatui_core::text::{Line, Span};
 
 use super::buffer::characters;
@@ -99,6 +100,7 @@ pub(super) fn view(
     text: &str,
     caret: usize,
     top: &mut usize,
+    selected: Option<Range<usize>>,
     size: (usize, usize),
     theme: &Theme,
 ) -> View {
@@ -141,18 +143,32 @@ pub(super) fn view(
     let at = &found[caret_row];
     let caret_column = column(parts, &text[at.clone()], caret - at.start, cells);
     View {
-        rows: shown_rows.iter().map(|row| line_of(parts, &text[row.clone()], cells, theme)).collect(),
+        rows: shown_rows
+            .iter()
+            .map(|row| line_of(parts, &text[row.clone()], &within(&selected, row), cells, theme))
+            .collect(),
         caret: (caret_column, caret_row - from),
         more_above: from > 0 || first > 0,
         more_below: shown_rows.last().is_some_and(|row| row.end < text.len()),
     }
 }
 
-fn line_of(parts: &Parts, row: &str, cells: usize, theme: &Theme) -> Line<'static> {
+/// What of a row is selected, in its own bytes.
+fn within(selected: &Option<Range<usize>>, row: &Range<usize>) -> Range<usize> {
+    let Some(selected) = selected else { return 0..0 };
+    let inside = |at: usize| at.clamp(row.start, row.end) - row.start;
+    inside(selected.start)..inside(selected.end)
+}
+
+fn line_of(parts: &Parts, row: &str, selected: &Range<usize>, cells: usize, theme: &Theme) -> Line<'static> {
     let mut spans: Vec<Span<'static>> = Vec::new();
-    for (_, text) in characters(row) {
+    for (at, text) in characters(row) {
         let (_, text, role) = shown(parts, text, room(cells));
-        let style = theme.style(role);
+        let style = match selected.contains(&at) {
+            // Whatever colours there are: a selection is known by its turned ones.
+            true => theme.style(role).add_modifier(Modifier::REVERSED),
+            false => theme.style(role),
+        };
         match spans.last_mut() {
             Some(last) if last.style == style => last.content.to_mut().push_str(&text),
             _ => spans.push(Span::styled(text, style)),

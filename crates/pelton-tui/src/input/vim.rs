@@ -3,18 +3,21 @@
 
 mod keys; // what was typed, understood
 mod reach; // where motions lead, and what objects cover
+mod select; // a part that is chosen before it is said what is done to it
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{Command, Editor, Last, Outcome, command, parts};
-use crate::limits::KILLS_MAX;
+use crate::limits::{KILLS_MAX, YANKED_BYTES_MAX};
 use keys::{Action, Motion, Op, Side, Step, Target, Understood, understood};
 use reach::{Reach, Span};
+use select::Extent;
 
 /// What letters mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,6 +27,10 @@ pub enum VimMode {
     Insert,
     /// Commands.
     Normal,
+    /// Commands about what is selected: characters.
+    Visual,
+    /// The same: whole lines.
+    VisualLine,
 }
 
 impl VimMode {
@@ -32,7 +39,14 @@ impl VimMode {
         match self {
             Self::Insert => "INSERT",
             Self::Normal => "NORMAL",
+            Self::Visual => "VISUAL",
+            Self::VisualLine => "VISUAL LINE",
         }
+    }
+
+    /// Whether something is selected.
+    pub(super) fn selects(self) -> bool {
+        matches!(self, Self::Visual | Self::VisualLine)
     }
 }
 
@@ -42,6 +56,12 @@ pub(super) struct Vim {
     mode: VimMode,
     /// The beginning of a command.
     begun: String,
+    /// Where what is selected begins, if anything is: it goes from there to the caret.
+    anchor: usize,
+    /// The register of the command that is being done, if it names one.
+    register: Option<char>,
+    /// What was taken into registers with names.
+    registers: BTreeMap<char, String>,
     /// The character that was looked for last, and how.
     sought: Option<(char, Step)>,
     /// The newest change, to be done again.
@@ -54,6 +74,8 @@ pub(super) struct Vim {
 #[derive(Debug, Clone, Default)]
 struct Change {
     keys: String,
+    /// As much was selected before.
+    over: Option<Extent>,
     written: Vec<Command>,
 }
 
@@ -84,6 +106,11 @@ impl Editor {
         let Some(vim) = &mut self.vim else { return false };
         match vim.mode {
             VimMode::Normal => !std::mem::take(&mut vim.begun).is_empty(),
+            VimMode::Visual | VimMode::VisualLine => {
+                self.unselect();
+                self.rest();
+                true
+            }
             VimMode::Insert if is_empty => false,
             VimMode::Insert => {
                 vim.mode = VimMode::Normal;
@@ -117,6 +144,7 @@ impl Editor {
                 return Some(Outcome::Changed);
             }
             KeyCode::Backspace if is_plain && is_pressed => Some('h'),
+            KeyCode::Delete if is_plain && is_pressed && self.selected().is_some() => Some('d'),
             _ => None,
         };
         if let Some(outcome) = letter.and_then(|letter| self.vim_letter(letter)) {
@@ -127,6 +155,7 @@ impl Editor {
         if let Some(vim) = &mut self.vim {
             vim.begun.clear();
         }
+        self.selects_on(command);
         let outcome = self.act(command);
         self.rest();
         Some(outcome)
@@ -147,8 +176,11 @@ impl Editor {
     fn vim_letter(&mut self, letter: char) -> Option<Outcome> {
         // Of a search they are words.
         let searches = self.search.is_some();
-        let vim = self.vim.as_mut().filter(|vim| vim.mode == VimMode::Normal && !searches)?;
+        let vim = self.vim.as_mut().filter(|vim| vim.mode != VimMode::Insert && !searches)?;
         vim.begun.push(letter);
+        if vim.mode.selects() {
+            return self.letter_on_selected();
+        }
         let (action, count) = match understood(&vim.begun) {
             Understood::NotYet => return Some(Outcome::Changed),
             Understood::Nothing => {
@@ -163,12 +195,16 @@ impl Editor {
         if !matches!(action, Action::Go(Motion::Up | Motion::Down)) {
             self.goal = None;
         }
+        vim.register = keys::register(&keys).0;
         if action.edits() {
-            vim.making = Some(Change { keys, written: Vec::new() });
+            vim.making = Some(Change { keys, over: None, written: Vec::new() });
             self.browse = None;
             self.buffer.join();
         }
         let outcome = self.perform(action, count);
+        if let Some(vim) = &mut self.vim {
+            vim.register = None;
+        }
         self.rest();
         Some(outcome)
     }
@@ -208,7 +244,7 @@ impl Editor {
 
     /// Where letters are commands, the caret stands on a character, and a change that writes nothing is made.
     pub(super) fn rest(&mut self) {
-        let Some(vim) = self.vim.as_mut().filter(|vim| vim.mode == VimMode::Normal) else { return };
+        let Some(vim) = self.vim.as_mut().filter(|vim| vim.mode != VimMode::Insert) else { return };
         if let Some(made) = vim.making.take() {
             vim.change = made;
             self.buffer.part();
@@ -244,9 +280,11 @@ impl Editor {
             Action::Undo => return self.repeat(Command::Undo, times),
             Action::Redo => return self.repeat(Command::Redo, times),
             Action::Again => return self.again(),
+            Action::Select(mode) => self.select_from_here(mode),
             Action::Search => return self.act(Command::Search),
         }
-        if self.buffer.caret() == caret && !action.edits() { Outcome::Nothing } else { Outcome::Changed }
+        let is_seen = action.edits() || matches!(action, Action::Select(_));
+        if self.buffer.caret() == caret && !is_seen { Outcome::Nothing } else { Outcome::Changed }
     }
 
     fn repeat(&mut self, command: Command, times: usize) -> Outcome {
@@ -301,14 +339,14 @@ impl Editor {
         match op {
             Op::Indent | Op::Outdent => return self.indent(op, range),
             Op::Yank => {
-                self.keep(span);
+                self.keep(span, op);
                 // Whoever takes whole lines stays where they are.
                 if let Span::Part(part) = span {
                     self.buffer.go(part.start);
                 }
                 return;
             }
-            Op::Delete | Op::Change => self.keep(span),
+            Op::Delete | Op::Change => self.keep(span, op),
         }
         match span {
             // The line stays, empty, to be written anew.
@@ -330,14 +368,37 @@ impl Editor {
     }
 
     /// What was taken can be put elsewhere. Lines are known by the end they have.
-    fn keep(&mut self, span: &Span) {
+    fn keep(&mut self, span: &Span, op: Op) {
         let mut text = self.buffer.text()[span.range()].to_owned();
         if matches!(span, Span::Lines(_)) {
             text.push('\n');
         }
-        if !text.is_empty() {
-            self.kills.push_front(text);
-            self.kills.truncate(KILLS_MAX);
+        let Some(vim) = self.vim.as_mut().filter(|_| !text.is_empty()) else { return };
+        match vim.register {
+            Some(keys::NOWHERE) => return,
+            Some(name) if name.is_ascii_uppercase() => {
+                let kept = vim.registers.entry(name.to_ascii_lowercase()).or_default();
+                if kept.len() + text.len() <= YANKED_BYTES_MAX {
+                    kept.push_str(&text);
+                }
+            }
+            Some(name) if name != keys::NEWEST => _ = vim.registers.insert(name, text.clone()),
+            _ if op == Op::Yank => _ = vim.registers.insert(keys::YANKED, text.clone()),
+            _ => {}
+        }
+        self.kills.push_front(text);
+        self.kills.truncate(KILLS_MAX);
+    }
+
+    /// What was taken last, or into the register that the command names.
+    fn taken(&self) -> Option<&str> {
+        let vim = self.vim.as_ref()?;
+        match vim.register {
+            Some(keys::NOWHERE) => None,
+            Some(name) if name != keys::NEWEST => {
+                vim.registers.get(&name.to_ascii_lowercase()).map(String::as_str)
+            }
+            _ => self.kills.front().map(String::as_str),
         }
     }
 
@@ -366,7 +427,7 @@ impl Editor {
     }
 
     fn put(&mut self, side: Side, times: usize) {
-        let Some(text) = self.kills.front().map(|text| reach::repeated(text, times)) else { return };
+        let Some(text) = self.taken().map(|text| reach::repeated(text, times)) else { return };
         let caret = self.buffer.caret();
         let line = self.buffer.line(caret);
         match (text.strip_suffix('\n'), side) {
@@ -411,8 +472,10 @@ impl Editor {
 
     fn switch_case(&mut self, times: usize) {
         let (range, _) = self.characters(times);
-        let switched: String =
-            self.buffer.text()[range.clone()].chars().flat_map(reach::other_case).collect();
+        let switched: String = self.buffer.text()[range.clone()]
+            .chars()
+            .flat_map(|letter| keys::Case::Other.of(letter))
+            .collect();
         self.buffer.replace(range, &switched);
     }
 
@@ -452,11 +515,14 @@ impl Editor {
 
     /// Does the newest change once more, here.
     fn again(&mut self) -> Outcome {
-        let Some(Change { keys, written }) = self.vim.as_ref().map(|vim| vim.change.clone()) else {
+        let Some(Change { keys, over, written }) = self.vim.as_ref().map(|vim| vim.change.clone()) else {
             return Outcome::Nothing;
         };
         if keys.is_empty() {
             return Outcome::Nothing;
+        }
+        if let Some(extent) = over {
+            self.select_again(extent);
         }
         for letter in keys.chars() {
             self.vim_letter(letter);

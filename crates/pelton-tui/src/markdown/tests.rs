@@ -133,6 +133,7 @@ fn tables() {
     check("a | b\n--|--\n1 | 2\n\nafter", "a │ b\n──┼──\n1 │ 2\n\nafter");
     check("|x|\n|:-:|\n|abc|", " x\n───\nabc");
     check("|a|b|\n|-|-|\n|`x`|**y**|", "a │ b\n──┼──\nx │ y");
+    check("|a|b|\n|-|-|\n===\nwords", "a     │ b\n──────┼──\n===   │ \nwords │ ");
     check("|日本|b|\n|-|-|\n|x|y|", "日本 │ b\n─────┼──\nx    │ y");
     check("|a|b|\n|-|-|\n|one<br>two|y|", "a   │ b\n────┼──\none │ y\ntwo │ ");
     check_in(
@@ -304,6 +305,9 @@ fn documents() -> impl Strategy<Value = String> {
         "| a | b |",
         "|---|---|",
         "| c | d |",
+        "|---|",
+        "a | b",
+        "--|--",
         "- ```",
         "  ```",
         "<div>",

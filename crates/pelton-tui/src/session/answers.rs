@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use pelton::permission::{Mode, Rule};
-use pelton::transcript::{Listed, list_sessions};
+use pelton::transcript::{self, Listed, with_facts};
 use pelton::{CLI_VERSION, Engine};
 use pelton_model::{Effort, catalogue};
 use pelton_serve::Served;
@@ -58,6 +58,7 @@ impl Session<'_> {
             Own::Skills => self.skills(),
             Own::Memory => self.memory(),
             Own::Hooks => self.hooks(),
+            Own::Btw => self.ask_beside(arguments),
             Own::Config => self.config(arguments),
             Own::Diff => self.changes(arguments),
             Own::OutputStyle => self.output_style(arguments),
@@ -95,7 +96,9 @@ impl Session<'_> {
             | Own::Rewind
             | Own::Export
             | Own::Branch
+            | Own::Cd
             | Own::Copy
+            | Own::Debug
             | Own::StatusLine
             | Own::Theme => {
                 self.needs.push_back(Effect::Command(own, arguments.to_owned()));
@@ -117,7 +120,9 @@ impl Session<'_> {
                 }
             }
             Own::Branch => self.branch(engine, &arguments),
+            Own::Cd => self.move_to(engine, &arguments),
             Own::Copy => self.copy(engine, &arguments),
+            Own::Debug => self.debug(engine, &arguments).await,
             Own::Theme => self.theme(&arguments),
             Own::StatusLine => {
                 let shown = format!("/statusline {arguments}").trim_end().to_owned();
@@ -392,7 +397,7 @@ fn window(tokens: u64) -> String {
 /// The sessions of a directory, the newest first: their ids, what they are called, when they were last written to.
 pub fn sessions_of(config_dir: &Path, cwd: &Path) -> Vec<(Uuid, String, String)> {
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
-    let here = |one: &Listed| one.facts.cwd.as_deref() == Some(&*cwd) && !one.facts.is_sidechain;
+    let here = |one: &Listed| !one.facts.is_sidechain;
     let told = |one: Listed| {
         let facts = &one.facts;
         let words = facts.title.as_ref().or(facts.first_prompt.as_ref()).or(facts.last_prompt.as_ref());
@@ -406,7 +411,7 @@ pub fn sessions_of(config_dir: &Path, cwd: &Path) -> Vec<(Uuid, String, String)>
         };
         (one.file.id, words.split_whitespace().collect::<Vec<_>>().join(" "), when)
     };
-    list_sessions(config_dir).into_iter().filter(here).map(told).collect()
+    with_facts(&transcript::sessions_of(config_dir, &cwd)).into_iter().filter(here).map(told).collect()
 }
 
 /// What going back would do to files, in a line each: paths as they are seen from here.

@@ -31,6 +31,8 @@ pub(super) enum Chore {
     Changed(Result<Changed, String>),
     /// An answer that was to go into the clipboard.
     Copied(String, Copied),
+    /// The answer to a question beside the conversation, or why there is none; nothing if it was given up.
+    Beside(u64, Option<Result<String, String>>),
     /// What another program said.
     Said(String),
     /// What an editor of the user's own made of words, or why nothing.
@@ -64,6 +66,7 @@ impl Session<'_> {
                 self.chores.push(Box::pin(async move { Chore::Commands(menu.look().await) }));
             }
             Chore::Reloaded(what, Err(why)) => self.app.say(&format!("{what}s: {why}"), Role::Error),
+            Chore::Beside(id, answer) => self.answered_beside(id, answer),
             Chore::Said(words) => self.app.say(&words, Role::Text),
             Chore::Picture(Ok(picture)) => self.app.draft.attach(picture),
             Chore::Picture(Err(why)) => self.app.say(&why, Role::Error),

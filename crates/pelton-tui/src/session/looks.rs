@@ -95,6 +95,15 @@ impl Session<'_> {
         if let Err(why) = home.write(to, key, value) {
             return self.app.say(&format!("{key} was not changed: {why}"), Role::Error);
         }
+        let told = {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            format!("{} is {}", clean::line(key), clean::line(&value))
+        };
+        if let Some((who, instead)) = overruled(&home.sources(), to, key, value) {
+            let instead = clean::line(&instead.as_str().map_or_else(|| instead.to_string(), str::to_owned));
+            let words = format!("{told} in your settings, but it does not count here: {who} says {instead}");
+            return self.app.say(&words, Role::Warning);
+        }
         match (key, value.as_str()) {
             (THEME, Some(name)) => {
                 if let Some(wanted) = Wanted::named(name) {
@@ -104,9 +113,32 @@ impl Session<'_> {
             (EDITOR_MODE, Some(mode)) if !self.app.is_plain => self.app.draft.use_vim(mode == "vim"),
             _ => {}
         }
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        self.app.say(&format!("{} is {} {when}", clean::line(key), clean::line(&value)), Role::Faint);
+        self.app.say(&format!("{told} {when}"), Role::Faint);
     }
+}
+
+/// Who says something else about a key with more weight than the file it was written to, and what. `sources` are what all files say, the
+/// weakest first.
+fn overruled(sources: &[Value], to: Destination, key: &str, value: &Value) -> Option<(&'static str, Value)> {
+    /// The weakest first, with words for them.
+    const LAYERS: [(&str, &str); 5] = [
+        ("userSettings", "your own settings"),
+        ("projectSettings", "the project (.claude/settings.json)"),
+        ("localSettings", "your settings for this project (.claude/settings.local.json)"),
+        ("flagSettings", "--settings"),
+        ("policySettings", "the administrator of this machine"),
+    ];
+    let place = |name: &str| LAYERS.iter().position(|(layer, _)| *layer == name);
+    let written = place(match to {
+        Destination::LocalSettings => "localSettings",
+        _ => "userSettings",
+    })?;
+    let path = format!("/{}", key.replace('.', "/"));
+    let says = |source: &Value| {
+        let layer = place(source["source"].as_str()?).filter(|layer| *layer > written)?;
+        Some((LAYERS[layer].1, source["settings"].pointer(&path)?.clone()))
+    };
+    sources.iter().rev().find_map(says).filter(|(_, said)| said != value)
 }
 
 /// Why a setting would not do what it seems to say.
@@ -140,6 +172,34 @@ fn wrong_with(key: &str, value: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_counts_unless_somebody_with_more_weight_says_otherwise() {
+        let says = |source: &str, settings: Value| json!({"source": source, "settings": settings});
+        let theme = |name: &str| json!({"theme": name});
+        let (user, local) = (Destination::UserSettings, Destination::LocalSettings);
+        for (sources, to, expected) in [
+            (vec![says("userSettings", theme("dark"))], user, None),
+            (vec![says("projectSettings", theme("dark"))], user, Some("dark")),
+            (vec![says("projectSettings", theme("light"))], user, None),
+            (vec![says("projectSettings", theme("dark"))], local, None),
+            (vec![says("policySettings", theme("dark"))], local, Some("dark")),
+            // The strongest is named.
+            (
+                vec![says("localSettings", theme("dark")), says("flagSettings", theme("ansi"))],
+                user,
+                Some("ansi"),
+            ),
+            (vec![says("projectSettings", theme("dark")), says("flagSettings", theme("light"))], user, None),
+            (vec![says("localSettings", json!({"model": "opus"}))], user, None),
+        ] {
+            let found = overruled(&sources, to, "theme", &json!("light"));
+            let found = found.map(|(_, said)| said);
+            assert_eq!(found, expected.map(|name| json!(name)), "{sources:?}");
+        }
+        let inside = [says("projectSettings", json!({"permissions": {"defaultMode": "plan"}}))];
+        assert!(overruled(&inside, user, "permissions.defaultMode", &json!("default")).is_some());
+    }
 
     #[test]
     fn settings_that_mean_nothing_are_not_written() {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::Options;
-use pelton::permission::Mode;
+use pelton::permission::{Behavior, Change, Mode, Update};
+use pelton::{Options, Turned};
 use pelton_mcp::Server;
 use pelton_serve::{DebugLog, ServersNamed, SettingsHome};
 use uuid::Uuid;
 
-use super::{Outside, Session, StatusCommand};
+use super::{Logs, Outside, Session, StatusCommand};
 use crate::clean;
 use crate::input::Submission;
 use crate::theme::{Role, Theme};
@@ -44,6 +44,10 @@ pub struct Opening {
     pub tells_past: bool,
     /// Where what happens inside is noted, if it is.
     pub log: Option<DebugLog>,
+    /// Who begins to note it, for whoever wants that later.
+    pub logs: Option<Arc<dyn Logs>>,
+    /// What stands from the session that this one takes the place of.
+    pub stands: Option<Standing>,
     /// Other programs.
     pub outside: Outside,
     /// The user's own line about the session.
@@ -73,6 +77,8 @@ impl Opening {
             notices: Vec::new(),
             tells_past: true,
             log: None,
+            logs: None,
+            stands: None,
             outside: Outside::default(),
             status: None,
             vim: false,
@@ -106,6 +112,17 @@ pub enum Left {
         /// What the copy takes over.
         stands: Standing,
     },
+    /// The same is wanted in another directory.
+    Moved {
+        /// The session, if anything of it is recorded.
+        session: Option<Uuid>,
+        /// The directory.
+        to: PathBuf,
+        /// What was being written meanwhile.
+        written: Submission,
+        /// What is taken over.
+        stands: Standing,
+    },
     /// The same is wanted again without its end: from this prompt on.
     Before {
         /// The session.
@@ -129,6 +146,10 @@ pub struct Standing {
     pub model: Option<String>,
     /// How much runs without asking, if that is not what the session began with.
     pub mode: Option<Mode>,
+    /// How hard it tries and how much it thinks, likewise.
+    pub turned: Turned,
+    /// What may run, as it was changed for the session alone.
+    pub permitted: Vec<Update>,
     /// What was spent since it began here.
     pub spent_usd: f64,
 }
@@ -142,8 +163,19 @@ impl Session<'_> {
             name: self.name.clone(),
             model: Some(model).filter(|model| model != model_before),
             mode: Some(mode).filter(|mode| mode != mode_before),
+            turned: self.handles.dials.turned_since_start(),
+            permitted: self.handles.permissions.changes_of_session(),
             spent_usd: self.handles.cost.usd(),
         }
+    }
+
+    /// The same for one that works in another directory: what was allowed for this one is not allowed there.
+    pub(super) fn stands_elsewhere(&self) -> Standing {
+        let mut stands = self.stands();
+        stands
+            .permitted
+            .retain(|update| matches!(update.change, Change::AddRules(Behavior::Ask | Behavior::Deny, _)));
+        stands
     }
 
     /// Leaves, and says what runs in the background and ends with the session.

@@ -12,7 +12,7 @@ pub use git::{Checkout, GitState, git_branch, git_state};
 pub use memory::{AgentsMd, MemorySources, OutsideImport};
 pub use prompt::{Attribution, Notes, SystemPrompt, reminder, served_by, tools_by_server, tools_json};
 pub use style::OutputStyle;
-pub use surroundings::{Surroundings, news_of_the_branch, news_of_the_day};
+pub use surroundings::{Surroundings, news_of_the_branch, news_of_the_day, news_of_the_place};
 
 /// What the small model is told that puts the calls of a turn into a line.
 pub(crate) const TOOL_SUMMARY: &str = include_str!("tool_summary.md");

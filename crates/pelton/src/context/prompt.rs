@@ -132,6 +132,26 @@ impl SystemPrompt {
         Some(words).filter(|words| !words.is_empty())
     }
 
+    /// What there is to say about notes behind texts that were sent before and say everything else as it is wanted now, but name another
+    /// directory for notes: the session was moved. `None` if they differ in anything else.
+    pub(crate) fn moved_notes<'a>(
+        &self,
+        sent: impl Iterator<Item = &'a str>,
+        notes: Notes<'_>,
+        tools: &[&str],
+    ) -> Option<String> {
+        let now = self.notes(Some(notes), tools).filter(|_| !self.shared)?;
+        let words = for_tools(NOTES, tools);
+        let (before, behind) = words.split_once("{dir}")?;
+        let is_notes = |text: &str| {
+            text.len() >= words.len() - "{dir}".len() && text.starts_with(before) && text.ends_with(behind)
+        };
+        let wanted = self.texts(Some(notes), &[], tools);
+        let same = |(sent, wanted): (&str, &String)| sent == wanted || (*wanted == now && is_notes(sent));
+        let sent: Vec<&str> = sent.collect();
+        (sent.len() == wanted.len() && sent.into_iter().zip(&wanted).all(same)).then_some(now)
+    }
+
     /// The texts of the request's `system` array, for a model that is offered tools of these names: who it is and how it
     /// answers, how it keeps notes, what its user wishes, what tool servers say of themselves, and what the host adds.
     pub(crate) fn texts(
@@ -283,6 +303,21 @@ mod tests {
             assert!(told.contains(words), "it does not say that {fact}");
         }
         assert!(told.len() < 4_000, "it is read with every request");
+    }
+
+    #[test]
+    fn notes_that_were_moved_are_told_behind_what_was_sent_and_nothing_else_is() {
+        let here = |dir: &'static str| Notes { dir: Path::new(dir), with_custom_prompt: false };
+        let mut prompt = SystemPrompt { appended: Some("Be kind.".to_owned()), ..SystemPrompt::default() };
+        let sent = prompt.texts(Some(here("/a/notes")), &[], &ALL);
+        let moved = |prompt: &SystemPrompt, sent: &[String]| {
+            prompt.moved_notes(sent.iter().map(String::as_str), here("/b"), &ALL)
+        };
+        assert!(moved(&prompt, &sent).unwrap().contains("`/b`"));
+        let without = prompt.texts(None, &[], &ALL);
+        assert_eq!(moved(&prompt, &without), None, "nothing was said of notes");
+        prompt.appended = Some("Be brief.".to_owned());
+        assert_eq!(moved(&prompt, &sent), None, "something else is wanted, too");
     }
 
     #[test]

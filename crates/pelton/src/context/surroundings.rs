@@ -1,7 +1,7 @@
 //! Where the session is: told once, in front of the first prompt, because it changes from run to run.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -20,6 +20,9 @@ pub struct Surroundings<'a> {
     pub now: Timestamp,
 }
 
+const WORKS_IN: &str = "Working directory: ";
+/// The same where it is another than the model was told.
+const NOW_WORKS_IN: &str = "The working directory is now ";
 const NO_REPOSITORY: &str = "Not a git repository";
 const ON_BRANCH: &str = "Git repository, on branch ";
 /// The same where it is another than the model was told.
@@ -31,7 +34,7 @@ impl Surroundings<'_> {
         let mut text = String::from("<environment>\n");
         let mut roots = self.roots.iter();
         if let Some(cwd) = roots.next() {
-            let _ = writeln!(text, "Working directory: {}", cwd.display());
+            let _ = writeln!(text, "{WORKS_IN}{}", cwd.display());
         }
         for root in roots {
             let _ = writeln!(text, "Also working in: {}", root.display());
@@ -81,6 +84,30 @@ pub fn news_of_the_day(last: Timestamp, now: Timestamp) -> Option<String> {
     (day(last) < day(now)).then(|| format!("It is another day by now: today is {}.", day(now)))
 }
 
+/// What the model is told when it works in another directory than it was told of last. `told` finds that; `results` is where the whole
+/// of long results is kept by now, which moves with a session.
+pub fn news_of_the_place(
+    now: &Path,
+    results: &Path,
+    told: impl FnOnce(&dyn Fn(&str) -> Option<String>) -> Option<String>,
+) -> Option<String> {
+    let (now, last) = (now.display().to_string(), told(&place_in)?);
+    (last != now).then(|| {
+        let results = results.display();
+        format!(
+            "{NOW_WORKS_IN}{now}\nThe user moved the session there. Paths without a beginning are meant from there; what was said of files \
+             before is about those of {last}. What was kept of long results is in {results} now."
+        )
+    })
+}
+
+/// The directory that these words tell of, if they do.
+fn place_in(words: &str) -> Option<String> {
+    words.lines().rev().find_map(|line| {
+        line.strip_prefix(NOW_WORKS_IN).or_else(|| line.strip_prefix(WORKS_IN)).map(str::to_owned)
+    })
+}
+
 /// What the model is told when another branch is checked out than the one it was told of last. `told` finds that.
 pub fn news_of_the_branch(
     now: Option<&str>,
@@ -108,6 +135,28 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn another_directory_is_told_once_and_the_same_never() {
+        let news = |now: &str, said: &[&str]| {
+            let told =
+                |find: &dyn Fn(&str) -> Option<String>| said.iter().rev().find_map(|words| find(words));
+            news_of_the_place(Path::new(now), Path::new("/kept"), told)
+        };
+        let roots = [PathBuf::from("/a"), PathBuf::from("/b")];
+        let now = "2026-03-04T05:06:07Z".parse().unwrap();
+        let first = Surroundings { roots: &roots, git_branch: None, git: None, now }.text();
+        assert_eq!(news("/a", &[&first]), None);
+        assert_eq!(
+            news("/a", &["nothing about it"]),
+            None,
+            "it was told in words that are not sent any more"
+        );
+        let moved = news("/c", &[&first]).unwrap();
+        assert!(moved.contains("/c") && moved.contains("/a") && moved.contains("/kept"), "{moved}");
+        assert_eq!(news("/c", &[&first, &moved]), None);
+        assert!(news("/a", &[&first, &moved]).is_some(), "and back");
+    }
 
     #[test]
     fn the_model_is_told_where_it_is() {

@@ -26,6 +26,7 @@ pub(super) struct House {
 enum Command {
     AddDir,
     Agents,
+    Btw,
     Color,
     Cost,
     Effort,
@@ -43,9 +44,10 @@ enum Command {
 }
 
 /// Name, other names, what it does, what comes behind it.
-const COMMANDS: [(Command, &str, &[&str], &str, &str); 16] = [
+const COMMANDS: [(Command, &str, &[&str], &str, &str); 17] = [
     (Command::AddDir, "add-dir", &[], "Lets the session work in one more directory", "<directory>"),
     (Command::Agents, "agents", &[], "Tells which agents there are", ""),
+    (Command::Btw, "btw", &[], "Asks beside the conversation; nothing of it is kept", "<question>"),
     (Command::Color, "color", &[], "Shows the session in another colour", "<colour | default>"),
     (Command::Cost, "cost", &["usage", "stats"], "Tells what the session has consumed", ""),
     (
@@ -132,6 +134,13 @@ impl Engine {
         let answer = match wanted.command {
             Command::AddDir => self.add_dir(arguments, cancel, told).await,
             Command::Agents => Ok(self.tell_agents()),
+            Command::Btw => {
+                let asked = self.bystander().ask(arguments);
+                match cancel.run_until_cancelled(asked).await {
+                    Some(answer) => answer.map_err(|why| why.to_string()),
+                    None => Err("The question was given up.".to_owned()),
+                }
+            }
             Command::Color if arguments.is_empty() => {
                 Err(format!("Which one? /color <{}>", SESSION_COLORS.join(" | ")))
             }

@@ -17,7 +17,9 @@ use super::house::{self, House};
 use super::reshape::Reshaping;
 use crate::command::{Called, Command, CommandCx};
 use crate::context::attachment::Attachment;
-use crate::context::{Surroundings, git_branch, news_of_the_branch, news_of_the_day, reminder};
+use crate::context::{
+    Surroundings, git_branch, news_of_the_branch, news_of_the_day, news_of_the_place, reminder,
+};
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
 use crate::hooks::{Expanded, Fired, SessionHooks};
@@ -261,6 +263,10 @@ impl Engine {
         let another_day = last_told.and_then(|last| news_of_the_day(last, self.options.world.now()));
         let view = self.session.history.view();
         let another_branch = news_of_the_branch(branch.as_deref(), |said| view.told_last(said));
+        let another_place =
+            self.kin.agent.is_none().then(|| {
+                news_of_the_place(&self.options.cwd, &self.spill_dir(), |said| view.told_last(said))
+            });
         let news = self.offer.news(Callable::Now, |words| view.tells(words));
         if self.session.history.entries().is_empty() {
             let roots = self.kin.permissions.roots();
@@ -293,6 +299,7 @@ impl Engine {
             told.push(Event::Attachment(self.session.record_attachment(&changed)?));
         }
         let mut contexts = std::mem::take(&mut self.to_tell.contexts);
+        contexts.extend(another_place.flatten());
         contexts.extend(another_day);
         contexts.extend(another_branch);
         contexts.extend(std::mem::take(&mut self.to_tell.lost_agents).iter().map(|agent| lost_agent(agent)));

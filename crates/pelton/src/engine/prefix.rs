@@ -78,12 +78,22 @@ impl Engine {
         let before = FrontBefore::read(&kept)?;
         let notes = gather::notes(&self.options);
         let wanted = self.options.system_prompt.texts(notes, &[], &before.tool_names());
-        if !before.own_words().eq(wanted.iter().map(String::as_str)) || !before.was_kept(self.question.cache)
-        {
+        if !before.was_kept(self.question.cache) {
             return None;
         }
+        // In another directory the notes are elsewhere. That is told behind what was sent, which the server still has.
+        let moved = match before.own_words().eq(wanted.iter().map(String::as_str)) {
+            true => None,
+            false => {
+                let names = before.tool_names();
+                Some(self.options.system_prompt.moved_notes(before.own_words(), notes?, &names)?)
+            }
+        };
         let (rules, agents) = (&self.options.rules, &self.options.agents);
         let told = self.session.kept.served.clone();
-        self.offer.go_on_with(&before, told, agents, |name| rules.removes(name)).then_some(kept)
+        let goes_on = self.offer.go_on_with(&before, told, agents, |name| rules.removes(name));
+        let view = self.session.history.view();
+        self.to_tell.contexts.extend(moved.filter(|words| goes_on && !view.tells(words)));
+        goes_on.then_some(kept)
     }
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Engine;
 use super::input::{Answered, Taken};
+use crate::bystander::Bystander;
 use crate::command::Called;
 use crate::compact::auto::Keep;
 use crate::compact::surgery::Situation;
@@ -192,6 +193,17 @@ impl Engine {
         ContextWatch::new(self.gauge.clone(), self.board.watch())
     }
 
+    /// A handle to ask about the conversation what does not belong into it, also while a submission runs.
+    pub fn bystander(&self) -> Bystander {
+        if !self.bystander.is_held() {
+            self.bystander.hold();
+            let mut question = self.question.clone();
+            question.prefix = self.prefix_so_far();
+            self.bystander.sees(&question, self.session.history.view());
+        }
+        self.bystander.clone()
+    }
+
     /// The same for whoever only looks at a conversation: what stands in front of the messages is what the record says,
     /// because whoever asked may have offered other tools. Without a record of that, as it would be here.
     pub fn context_usage_recorded(&mut self) -> ContextUsage {
@@ -289,6 +301,7 @@ impl Engine {
     /// Whoever looks from outside sees the figure that counts.
     pub(super) fn tell_fill(&self) {
         self.board.fills(self.session.history.view().tokens());
+        self.bystander.sees(&self.question, self.session.history.view());
         if self.gauge.is_held() {
             self.gauge.tell(self.usage_of(&self.question.prefix, self.session.history.view()));
         }

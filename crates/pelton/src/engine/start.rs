@@ -12,6 +12,7 @@ use super::late::call_in;
 use super::models::{Panel, fallbacks};
 use super::opening::{Begun, ToTell};
 use super::{Engine, gather};
+use crate::bystander::Bystander;
 use crate::file_history::FileHistory;
 use crate::gauge::Gauge;
 use crate::hooks::HookEvent;
@@ -207,6 +208,7 @@ impl Engine {
             // A sub-agent is part of a session that has.
             begun: if kin.agent.is_some() { Begun::Whole } else { Begun::No },
             to_tell: ToTell { lost_agents, ..ToTell::default() },
+            bystander: Bystander::new(&kin.client, &kin.spending, &options.world),
             joins: Joins::of(skills.clone(), Arc::clone(&kin.hooks), &options.plugins),
             kin,
             prompt_id: None,

@@ -94,6 +94,7 @@ impl Engine {
             options: &self.options,
             question,
             gauge: self.gauge.clone(),
+            bystander: self.bystander.clone(),
             spending: Arc::clone(&self.kin.spending),
             foresight: Foresight::default(),
             turn: 0,

@@ -45,6 +45,8 @@ struct Standing {
     /// The directory it started in, and its other ones.
     start: PathBuf,
     directories: Vec<PathBuf>,
+    /// Those it started with.
+    begun_with: Vec<PathBuf>,
     home: Option<PathBuf>,
     /// Directories of the session itself.
     own: Own,
@@ -90,6 +92,7 @@ impl Permissions {
         let mut standing = Standing {
             rules,
             start,
+            begun_with: directories.clone(),
             directories,
             home,
             own: Own::default(),
@@ -157,6 +160,26 @@ impl Permissions {
         let gate = Gate::new(Arc::new(rules), Mode::BypassPermissions, &self.roots(), self.home());
         let decision = gate.judge(call);
         decision.rule.is_some() || decision.cause == Cause::Unclear
+    }
+
+    /// The changes that were made for the session alone, and stand: with them another session of the same directory begins where this one
+    /// is.
+    ///
+    /// ```
+    /// use pelton::permission::{Behavior, Change, Mode, Permissions, RuleSet, Update};
+    ///
+    /// let of = || Permissions::new(RuleSet::default(), Mode::Default, "/".into(), Vec::new(), None);
+    /// let (one, other) = (of(), of());
+    /// one.apply(&Update::session(Change::AddRules(Behavior::Allow, vec!["Bash(make:*)".parse()?])))?;
+    /// one.apply(&Update::session(Change::AddDirectories(vec!["/srv".into()])))?;
+    /// for change in one.changes_of_session() {
+    ///     other.apply(&change)?;
+    /// }
+    /// assert_eq!((one.rules().allow, one.roots()), (other.rules().allow, other.roots()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn changes_of_session(&self) -> Vec<Update> {
+        self.with(|standing| standing.changes_of_session())
     }
 
     /// Judges by what holds now.
@@ -329,6 +352,26 @@ impl Standing {
         let source = RuleSource::layer(layer(to));
         self.added.extend(new.into_iter().map(|rule| (to, behavior, rule.with_source(source.clone()))));
         Ok(())
+    }
+
+    fn changes_of_session(&self) -> Vec<Update> {
+        let mut changes = Vec::new();
+        for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
+            let of_session =
+                self.added.iter().filter(|(to, what, _)| (*to, *what) == (Destination::Session, behavior));
+            let rules: Vec<Rule> = of_session.map(|(.., rule)| rule.clone()).collect();
+            if !rules.is_empty() {
+                changes.push(Update::session(Change::AddRules(behavior, rules)));
+            }
+        }
+        let only = |these: &[PathBuf], others: &[PathBuf]| -> Vec<PathBuf> {
+            these.iter().filter(|dir| !others.contains(dir)).cloned().collect()
+        };
+        let (come, gone) =
+            (only(&self.directories, &self.begun_with), only(&self.begun_with, &self.directories));
+        changes.extend((!come.is_empty()).then(|| Update::session(Change::AddDirectories(come))));
+        changes.extend((!gone.is_empty()).then(|| Update::session(Change::RemoveDirectories(gone))));
+        changes
     }
 
     fn build(&mut self) {

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::place::directory_id;
 use crate::limits::{SESSION_FACTS_BYTES_MAX, SESSION_WORDS_CHARS_MAX, SESSIONS_READ_AT_ONCE_MAX};
 use crate::spill::first_chars;
 
@@ -235,11 +236,21 @@ impl SessionFile {
         facts
     }
 
-    /// Which directory it worked in, by [`directory_id`](super::directory_id): its beginning says so.
-    pub(super) fn directory(&self) -> Option<String> {
+    /// Whether it worked in this directory, by [`directory_id`]: its beginning says so, and its end does not say that it went elsewhere.
+    pub(super) fn is_of(&self, directory: &str) -> bool {
+        let Ok(file) = File::open(&self.file) else { return false };
         let mut facts = SessionFacts::default();
-        facts.begin(&File::open(&self.file).ok()?, &mut Vec::new());
-        facts.directory
+        facts.begin(&file, &mut Vec::new());
+        facts.directory.as_deref() == Some(directory) && self.works_elsewhere(&file, directory) != Some(true)
+    }
+
+    /// Whether its end says that it works in another directory, if that is there still.
+    fn works_elsewhere(&self, file: &File, directory: &str) -> Option<bool> {
+        let mut room = Vec::new();
+        let from = self.bytes.saturating_sub(SESSION_FACTS_BYTES_MAX as u64);
+        let end = read_at(file, from, SESSION_FACTS_BYTES_MAX, &mut room);
+        let cwd = newest(end, "\"cwd\":", |line| line.cwd)?;
+        Some(directory_id(&cwd)? != directory)
     }
 }
 

@@ -58,7 +58,7 @@ pub use examine::{Examined, Fault, FaultKind, examine};
 pub use lease::{Holder, holder};
 pub use list::{Listed, SessionFacts, SessionFile, list_sessions, listed, session_files, with_facts};
 pub use mend::{Mended, Mending, mend};
-pub use part::copy_as;
+pub use part::{copy_as, move_to};
 pub use place::{
     find_session, newest_attended_session, newest_session, project_key, session_file, sessions_of,
 };

@@ -121,6 +121,36 @@ pub fn copy_as(from: &Path, to: &Path, session: Uuid) -> io::Result<()> {
     copy.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()
 }
 
+/// Moves a session's file to another place, with what is kept beside it. What is there already is not overwritten, and what could not be
+/// moved whole stays where it was.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let session = uuid::Uuid::from_u128(1);
+/// # let (from, to) = (dir.path().join(format!("{session}.jsonl")), dir.path().join(format!("new/{session}.jsonl")));
+/// # std::fs::write(&from, "{}\n")?;
+/// pelton::transcript::move_to(&from, &to)?;
+/// assert!(to.exists() && !from.exists());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn move_to(from: &Path, to: &Path) -> io::Result<()> {
+    if let Some(dir) = to.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    let (beside, beside_there) = (from.with_extension(""), to.with_extension(""));
+    if to.symlink_metadata().is_ok() || beside_there.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    fs::rename(from, to)?;
+    match fs::rename(&beside, &beside_there) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            fs::rename(to, from)?;
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The same line for another session. Inside of texts quotes are escaped, so that only the field itself is found.
 fn renamed(line: &[u8], session: Uuid) -> Vec<u8> {
     const FIELD: &[u8] = b"\"sessionId\":\"";

@@ -73,7 +73,7 @@ pub fn sessions_of(config_dir: &Path, cwd: &Path) -> Vec<SessionFile> {
     for (at, file) in files.iter().enumerate().filter(|(_, file)| file.project != key) {
         ends.entry(file.project.clone()).or_insert((at, at)).1 = at;
     }
-    let came_here = |file: &SessionFile| directory.is_some() && file.directory() == directory;
+    let came_here = |file: &SessionFile| directory.as_ref().is_some_and(|directory| file.is_of(directory));
     ends.retain(|_, (newest, oldest)| came_here(&files[*newest]) || came_here(&files[*oldest]));
     files.retain(|file| file.project == key || ends.contains_key(&file.project) && came_here(file));
     files
@@ -87,10 +87,11 @@ fn newest_session_where(
     let (key, directory) = (project_key(cwd), directory_id(cwd));
     let is_here = |project: &str| project == key;
     // It was moved here. If its old name is there again, that is another one.
-    let came_here = |directory_then: Option<String>| directory_then.is_some() && directory_then == directory;
+    let came_here =
+        |session: &SessionFile| directory.as_ref().is_some_and(|directory| session.is_of(directory));
     let mut newest_first = session_files(config_dir).into_iter();
-    let found = newest_first
-        .find(|session| (is_here(&session.project) || came_here(session.directory())) && is_meant(session));
+    let found =
+        newest_first.find(|session| (is_here(&session.project) || came_here(session)) && is_meant(session));
     found.map(|session| session.file)
 }
 

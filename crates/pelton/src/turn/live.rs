@@ -37,6 +37,7 @@ use super::side::{Answer, SideNews, SideSender};
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::aside::Told;
+use crate::bystander::Bystander;
 use crate::compact::Room;
 use crate::context::reminder;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, Refused, ToolStarted};
@@ -60,7 +61,7 @@ use crate::tools::structured::StructuredOutput;
 use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
 pub(crate) use ahead::Foresight;
-pub(crate) use answer::{Attempts, CUT_BY_LIMIT};
+pub(crate) use answer::{Attempts, CUT_BY_LIMIT, thinking_for};
 pub(crate) use attach::{FileNews, Noticed, attachment_of};
 pub(crate) use cache::CacheAudit;
 pub(crate) use cascade::Shaping;
@@ -83,6 +84,8 @@ pub(crate) struct Live<'a> {
     pub options: &'a Options,
     /// Who wants to know what fills the context.
     pub gauge: Gauge,
+    /// Who may be asked about the conversation meanwhile.
+    pub bystander: Bystander,
     pub spending: Arc<Spending>,
     pub world: Arc<dyn World>,
     /// The question without its messages. A model that is given up is given up for this submission only.
@@ -225,6 +228,7 @@ impl Hands for Live<'_> {
         if self.gauge.is_watched() {
             self.gauge.tell(self.usage());
         }
+        self.bystander.sees(&self.question, self.session.history.view());
         let asked_at = self.world.monotonic();
         self.look_ahead().await;
         let reply = self.stream_answer().await;
@@ -245,6 +249,8 @@ impl Hands for Live<'_> {
     }
 
     async fn finish_tools(&mut self) -> Tools {
+        // What is being done can be asked about while it is done.
+        self.bystander.sees(&self.question, self.session.history.view());
         self.tell_cut().await;
         self.drain_tools().await.unwrap_or_else(|error| {
             self.last.unrecorded = Some(error);

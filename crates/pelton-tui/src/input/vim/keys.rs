@@ -1,5 +1,7 @@
 //! What was typed, understood: a count, an operation, what it is done to.
 
+use super::VimMode;
+
 /// What a command may be repeated at most; nobody waits for more.
 const COUNT_MAX: usize = 9_999;
 
@@ -34,6 +36,8 @@ pub(super) enum Action {
     Again,
     /// Looks through earlier prompts.
     Search,
+    /// Begins to select.
+    Select(VimMode),
 }
 
 /// What is done to a part of the text.
@@ -136,12 +140,44 @@ impl Action {
         match self {
             Self::Do(op, _) => op != Op::Yank,
             Self::Write(_) | Self::Put(_) | Self::Replace(_) | Self::SwitchCase | Self::Join => true,
-            Self::Go(_) | Self::Undo | Self::Redo | Self::Again | Self::Search => false,
+            Self::Go(_) | Self::Undo | Self::Redo | Self::Again | Self::Search | Self::Select(_) => false,
         }
     }
 }
 
+/// The register that what was taken last is in, whatever else it is in.
+pub(super) const NEWEST: char = '"';
+/// What was copied last, and not cut.
+pub(super) const YANKED: char = '0';
+/// What is taken there is gone.
+pub(super) const NOWHERE: char = '_';
+
+/// The register that letters begin with (`"a`), if they do, and what stands behind it; inside nothing where more has to come or there is no
+/// such register.
+pub(super) fn register(typed: &str) -> (Option<char>, Option<&str>) {
+    let Some(behind) = typed.strip_prefix('"') else { return (None, Some(typed)) };
+    let name = behind.chars().next().filter(|name| is_register(*name));
+    (name, name.map(|_| &behind[1..]))
+}
+
+fn is_register(name: char) -> bool {
+    name.is_ascii_alphabetic() || matches!(name, NEWEST | YANKED | NOWHERE)
+}
+
+/// What letters mean behind the register that they may begin with.
+fn behind_register<T>(typed: &str, not_yet: T, nothing: T, rest: impl FnOnce(&str) -> T) -> T {
+    match register(typed) {
+        (_, Some(behind)) => rest(behind),
+        (_, None) if typed == "\"" => not_yet,
+        _ => nothing,
+    }
+}
+
 pub(super) fn understood(typed: &str) -> Understood {
+    behind_register(typed, Understood::NotYet, Understood::Nothing, understood_alone)
+}
+
+fn understood_alone(typed: &str) -> Understood {
     let (first, rest) = counted(typed);
     let Some(letter) = rest.chars().next() else { return Understood::NotYet };
     let behind = &rest[letter.len_utf8()..];
@@ -167,7 +203,11 @@ pub(super) fn understood(typed: &str) -> Understood {
     if next == letter {
         return Understood::Command { action: Action::Do(op, Target::Lines), count };
     }
-    let target = if matches!(next, 'i' | 'a') { object(rest) } else { motion(rest).map(Target::To) };
+    let target = if matches!(next, 'i' | 'a') {
+        object(rest).map(Target::Object)
+    } else {
+        motion(rest).map(Target::To)
+    };
     match target {
         Found::One(target) => Understood::Command { action: Action::Do(op, target), count },
         Found::NotYet => Understood::NotYet,
@@ -227,8 +267,115 @@ fn simple(letter: char) -> Option<Action> {
         'U' => Action::Redo,
         '.' => Action::Again,
         '/' => Action::Search,
+        'v' => Action::Select(VimMode::Visual),
+        'V' => Action::Select(VimMode::VisualLine),
         _ => return None,
     })
+}
+
+/// What letters mean while something is selected.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Selected {
+    NotYet,
+    Nothing,
+    Command { selecting: Selecting, count: Option<usize> },
+}
+
+/// A command while something is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Selecting {
+    /// The end that the caret is at goes elsewhere.
+    Go(Motion),
+    /// This is selected instead.
+    Object(Object),
+    /// The caret goes to the other end.
+    OtherEnd,
+    /// Characters or lines; the same once more leaves.
+    Mode(VimMode),
+    Do(OnSelected),
+}
+
+/// What is done to what is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnSelected {
+    Op(Op),
+    /// To its lines as a whole.
+    Whole(Op),
+    Replace(char),
+    Case(Case),
+    Join,
+    Put(Side),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    Lower,
+    Upper,
+    Other,
+}
+
+impl Case {
+    /// A letter in this case.
+    pub fn of(self, letter: char) -> Vec<char> {
+        match self {
+            Self::Lower => letter.to_lowercase().collect(),
+            Self::Upper => letter.to_uppercase().collect(),
+            Self::Other if letter.is_lowercase() => letter.to_uppercase().collect(),
+            Self::Other => letter.to_lowercase().collect(),
+        }
+    }
+}
+
+impl OnSelected {
+    /// Whether it changes the text, and so can be done again.
+    pub fn edits(self) -> bool {
+        !matches!(self, Self::Op(Op::Yank) | Self::Whole(Op::Yank))
+    }
+}
+
+pub(super) fn on_selected(typed: &str) -> Selected {
+    behind_register(typed, Selected::NotYet, Selected::Nothing, |typed| {
+        let (count, rest) = counted(typed);
+        let Some(letter) = rest.chars().next() else { return Selected::NotYet };
+        let found = match letter {
+            'i' | 'a' => object(rest).map(Selecting::Object),
+            'r' => rest
+                .chars()
+                .nth(1)
+                .map_or(Found::NotYet, |with| Found::One(Selecting::Do(OnSelected::Replace(with)))),
+            letter => match done_to_selected(letter) {
+                Some(what) => Found::One(what),
+                None => motion(rest).map(Selecting::Go),
+            },
+        };
+        match found {
+            Found::One(selecting) => Selected::Command { selecting, count },
+            Found::NotYet => Selected::NotYet,
+            Found::None => Selected::Nothing,
+        }
+    })
+}
+
+/// Commands of a letter alone.
+fn done_to_selected(letter: char) -> Option<Selecting> {
+    let done = match letter {
+        'o' | 'O' => return Some(Selecting::OtherEnd),
+        'v' => return Some(Selecting::Mode(VimMode::Visual)),
+        'V' => return Some(Selecting::Mode(VimMode::VisualLine)),
+        'x' => OnSelected::Op(Op::Delete),
+        's' => OnSelected::Op(Op::Change),
+        'X' | 'D' => OnSelected::Whole(Op::Delete),
+        'S' | 'C' | 'R' => OnSelected::Whole(Op::Change),
+        'Y' => OnSelected::Whole(Op::Yank),
+        '~' => OnSelected::Case(Case::Other),
+        'u' => OnSelected::Case(Case::Lower),
+        'U' => OnSelected::Case(Case::Upper),
+        'J' => OnSelected::Join,
+        'p' => OnSelected::Put(Side::Behind),
+        'P' => OnSelected::Put(Side::Here),
+        letter => OnSelected::Op(operation(letter)?),
+    };
+    Some(Selecting::Do(done))
 }
 
 /// What was found at the beginning of letters.
@@ -283,7 +430,7 @@ fn motion(typed: &str) -> Found<Motion> {
     })
 }
 
-fn object(typed: &str) -> Found<Target> {
+fn object(typed: &str) -> Found<Object> {
     let mut letters = typed.chars();
     let around = letters.next() == Some('a');
     let kind = match letters.next() {
@@ -297,7 +444,7 @@ fn object(typed: &str) -> Found<Target> {
         Some('<' | '>') => Kind::Between('<', '>'),
         Some(_) => return Found::None,
     };
-    Found::One(Target::Object(Object { kind, around }))
+    Found::One(Object { kind, around })
 }
 
 #[cfg(test)]
@@ -348,6 +495,12 @@ mod tests {
             ("gx", Understood::Nothing),
             ("dq", Understood::Nothing),
             ("q", Understood::Nothing),
+            ("\"", Understood::NotYet),
+            ("\"a", Understood::NotYet),
+            ("\"ap", is(Action::Put(Side::Behind), None)),
+            ("\"_d", Understood::NotYet),
+            ("\"é", Understood::Nothing),
+            ("V", is(Action::Select(VimMode::VisualLine), None)),
             ("r", Understood::NotYet),
             ("rx", is(Action::Replace('x'), None)),
             (

@@ -109,7 +109,7 @@ pub(super) fn with_line_end(buffer: &Buffer, lines: &Range<usize>) -> Range<usiz
 }
 
 /// The line so many below, or the last.
-fn line_down(buffer: &Buffer, at: usize, down: usize) -> Range<usize> {
+pub(super) fn line_down(buffer: &Buffer, at: usize, down: usize) -> Range<usize> {
     let mut line = buffer.line(at);
     for _ in 0..down {
         if line.end == buffer.text().len() {
@@ -134,14 +134,6 @@ pub(super) fn is_blank(buffer: &Buffer) -> bool {
 /// A text so many times, as long as that is not beyond reason.
 pub(super) fn repeated(text: &str, times: usize) -> String {
     text.repeat(times.min(YANKED_BYTES_MAX / text.len().max(1)).max(1))
-}
-
-/// A letter in its other case.
-pub(super) fn other_case(letter: char) -> Vec<char> {
-    match letter.is_lowercase() {
-        true => letter.to_uppercase().collect(),
-        false => letter.to_lowercase().collect(),
-    }
 }
 
 #[derive(PartialEq, Eq, Clone, Copy)]
@@ -275,37 +267,27 @@ fn quoted(line: &str, caret: usize, quote: char) -> Option<(usize, usize)> {
 
 /// The nearest pair of brackets around the caret.
 fn between(text: &str, caret: usize, open: char, close: char) -> Option<(usize, usize)> {
-    let mut depth = 0_usize;
-    let start = if text[caret..].starts_with(open) {
-        caret
-    } else {
-        let mut before = text[..caret].char_indices().rev();
-        before.find_map(|(at, letter)| match letter {
-            letter if letter == close => {
-                depth += 1;
-                None
-            }
-            letter if letter == open && depth == 0 => Some(at),
-            letter if letter == open => {
-                depth -= 1;
-                None
-            }
-            _ => None,
-        })?
+    let start = match text[caret..].starts_with(open) {
+        true => caret,
+        false => unanswered(text[..caret].char_indices().rev(), open, close)?,
     };
+    let inside = start + open.len_utf8();
+    let end = unanswered(text[inside..].char_indices(), close, open)?;
+    Some((start, inside + end))
+}
+
+/// Where the first bracket of this kind stands that is not the other end of one met on the way.
+fn unanswered(mut letters: impl Iterator<Item = (usize, char)>, sought: char, other: char) -> Option<usize> {
     let mut depth = 0_usize;
-    let mut behind = text[start + open.len_utf8()..].char_indices();
-    let end = behind.find_map(|(at, letter)| match letter {
-        letter if letter == open => {
+    letters.find_map(|(at, letter)| {
+        if letter == other {
             depth += 1;
-            None
+        } else if letter == sought {
+            match depth.checked_sub(1) {
+                Some(less) => depth = less,
+                None => return Some(at),
+            }
         }
-        letter if letter == close && depth == 0 => Some(at),
-        letter if letter == close => {
-            depth -= 1;
-            None
-        }
-        _ => None,
-    })?;
-    Some((start, start + open.len_utf8() + end))
+        None
+    })
 }

@@ -1,5 +1,6 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
+use ratatui_core::style::Modifier;
 
 use super::*;
 use crate::input::{History, Submission};
@@ -307,6 +308,136 @@ fn alt_is_esc_and_a_letter() {
 }
 
 #[test]
+fn what_is_selected_is_what_is_worked_on() {
+    for (before, keys, after) in [
+        ("a|bcd", "vld", "a|d"),
+        ("ab|cd", "vhd", "a|d"),
+        ("|one two", "ved", "| two"),
+        ("|one two", "vec1␛", "|1 two"),
+        ("|one two", "ves1␛", "|1 two"),
+        ("|abc", "vlyP", "a|babc"),
+        ("ab|c", "vhy", "a|bc"),
+        ("|a\nb\nc", "vjd", "|\nc"),
+        ("|a\n\nb", "jvd", "a\n|b"),
+        ("|日本語", "vlx", "|語"),
+        ("|👩‍👩‍👧x", "vd", "|x"),
+        // What is selected grows from where it began, to either side.
+        ("ab|cde", "vlhhd", "a|de"),
+        ("ab|cd", "vlohd", "a|"),
+        ("|one two three", "v2wd", "|hree"),
+        ("|f(a, b)", "vf)d", "|"),
+        ("f(|a, b)", "vi(d", "f(|)"),
+        ("say \"a| b\" now", "va\"d", "say | now"),
+        ("one t|wo", "viwd", "one| "),
+        // Whole lines.
+        ("on|e\ntwo\nthree", "Vd", "|two\nthree"),
+        ("on|e\ntwo\nthree", "Vjd", "|three"),
+        ("one\ntw|o\nthree", "Vkd", "|three"),
+        ("on|e\ntwo", "VjyP", "|one\ntwo\none\ntwo"),
+        ("on|e\ntwo", "Vcx␛", "|x\ntwo"),
+        ("on|e\ntwo", "vjD", "|"),
+        ("on|e\ntwo\nthree", "vX", "|two\nthree"),
+        ("|one\ntwo", "vjY", "|one\ntwo"),
+        ("|a\nb\nc", "Vj>", "  |a\n  b\nc"),
+        ("|a\nb", "Vj3>", "      |a\n      b"),
+        ("    |é\n  b", "Vj<", "  |é\nb"),
+        ("é  |é\nb", "vj>", "  |é  é\n  b"),
+        ("|a\n  b\nc", "VjJ", "a| b\nc"),
+        ("|a\nb", "vJ", "a| b"),
+        // Letters of it.
+        ("|abcd", "vlrx", "|xxcd"),
+        ("|ab\ncd", "vjrx", "|xx\nxd"),
+        ("|aBc", "v2l~", "|AbC"),
+        ("|aBc", "v2lu", "|abc"),
+        ("|aBc", "v2lU", "|ABC"),
+        ("|straße", "veU", "|STRASSE"),
+        // What was taken takes its place, and the other way round.
+        ("|one two", "yiwwviwp0P", "tw|oone one"),
+        ("|one two", "yiwwviwP0P", "on|eone one"),
+        ("|one\ntwo", "yyjVp", "one\n|one"),
+        ("|one\ntwo", "yljVp", "one\n|o"),
+        // It is left, and nothing is done.
+        ("|abc", "vl␛x", "a|c"),
+        ("|abc", "vlvx", "a|c"),
+        ("|abc", "Vlx", "|"),
+        ("|ab\ncd", "vVd", "|cd"),
+        ("|abc", "vqlx", "|c"),
+        ("|abc", "v\"␛x", "|bc"),
+        // Arrows go on selecting, and what edits does not.
+        ("|abc", "v→x", "|c"),
+        ("|abc", "vlⓀ", "|a"),
+        ("|abc", "vl↑x", "|c"),
+    ] {
+        check(before, keys, after);
+    }
+}
+
+#[test]
+fn what_was_done_to_a_selection_is_done_to_as_much_elsewhere() {
+    for (before, keys, after) in [
+        ("|abcdef", "vldl.", "c|f"),
+        ("|one two", "vec1␛w.", "1 |1"),
+        ("|a\nb\nc\nd\ne", "Vjd.", "|e"),
+        ("|a\nb\nc", "Vj>j.", "  a\n    |b\n  c"),
+        ("|ab\ncd\nef\ngh", "vjdj.", "d\n|"),
+        ("|abcdef", "vlUll.", "AB|CDef"),
+        ("|abcd", "vlr-ll.", "--|--"),
+        // At the end there is less.
+        ("|abcde", "v2ld.", "|"),
+        // It is undone as a whole.
+        ("|one two", "vec1␛u", "|one two"),
+        ("|a\nb", "Vj3>u", "|a\nb"),
+    ] {
+        check(before, keys, after);
+    }
+}
+
+#[test]
+fn registers_keep_what_was_taken_into_them() {
+    for (before, keys, after) in [
+        ("|one two", "\"ayww\"bdiw\"aP", "one one| "),
+        ("|one two", "yiwwdiw\"0P", "one on|e"),
+        ("|one two", "yiww\"_diwP", "one on|e"),
+        ("|one two", "\"ayiww\"Ayiw$\"ap", "one twoonetw|o"),
+        ("|one two", "\"ayiww\"\"diw0\"\"P", "tw|oone "),
+        ("|one two", "\"zp", "|one two"),
+        ("|a\nb", "\"ayyj\"ap", "a\nb\n|a"),
+        ("|abc", "v\"ayl\"ap", "aba|c"),
+        ("|ab cd", "\"ayiwwviw\"ap\"aP", "ab aab|b"),
+        // What cuts does not touch what was copied.
+        ("|one two", "yiwwx\"0P", "one on|ewo"),
+        // With `.` it is the same register.
+        ("|a b", "\"ayl\"ap.", "aa|a b"),
+    ] {
+        check(before, keys, after);
+    }
+}
+
+#[test]
+fn what_is_selected_is_seen() {
+    let mut editor = editor("|one\ntwo");
+    let turned = |editor: &mut Editor| -> Vec<String> {
+        let spans =
+            editor.view(80, 10, &crate::theme::Theme::BARE).rows.into_iter().flat_map(|row| row.spans);
+        let is_turned =
+            |span: &ratatui_core::text::Span<'_>| span.style.add_modifier.contains(Modifier::REVERSED);
+        spans.filter(|span| is_turned(span)).map(|span| span.content.into_owned()).collect()
+    };
+    assert!(turned(&mut editor).is_empty());
+    press(&mut editor, "vj");
+    assert_eq!(turned(&mut editor), ["one", "t"]);
+    assert_eq!(editor.vim_mode(), Some(VimMode::Visual));
+    press(&mut editor, "V");
+    assert_eq!(turned(&mut editor), ["one", "two"]);
+    assert!(editor.vim_escape(), "and nothing else is left with it");
+    assert!(turned(&mut editor).is_empty());
+    press(&mut editor, "vj");
+    editor.paste("x");
+    assert!(turned(&mut editor).is_empty());
+    assert_eq!(editor.vim_mode(), Some(VimMode::Normal));
+}
+
+#[test]
 fn a_prompt_begins_by_being_written() {
     let mut editor = Editor::new(History::default());
     editor.use_vim(true);
@@ -336,7 +467,7 @@ proptest! {
     #[test]
     fn no_keys_break_anything(
         text in "[ab .,\\n(){}\"é日👩‍👧]{0,24}",
-        keys in "[hjklwebWEB0^$GgfFtT;,dcyxXsSDCYiaIAoOpPr~JuU.23<>\"(){}␛⌫→↑ⓀⓊⓎⓇ⊖ⓨab é日\u{301}\\\\]{0,40}",
+        keys in "[hjklwebWEB0^$GgfFtT;,dcyxXsSDCYiaIAoOpPr~JuUvV._0a23<>\"(){}␛⌫→↑ⓀⓊⓎⓇ⊖ⓨab é日\u{301}\\\\]{0,40}",
     ) {
         const BEFORE: [&str; 2] = ["ab b", "é\nab"];
         let mut editor = editor("|");

@@ -7,7 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use pelton_model::catalogue::ThinkingKinds;
 use pelton_model::{
-    Again, BadInput, Block, BlockKind, DeltaKind, Earlier, ErrorKind, ModelError, Notice, Started, Step,
+    Again, Ask, BadInput, Block, BlockKind, DeltaKind, Earlier, ErrorKind, ModelError, Notice, Started, Step,
     Thinking, Tried, catalogue,
 };
 use pelton_wire::stop::StopReason;
@@ -185,7 +185,7 @@ impl Live<'_> {
 
     /// Puts a new question.
     fn put_question(&mut self) -> pelton_model::Call {
-        let thinking = self.thinking_for(self.session.history.view());
+        let thinking = thinking_for(&self.question, self.session.history.view());
         let view = self.session.history.view_mut();
         let (changed, has_images) = (view.changed_since_sent(), view.has_images());
         let mut ask = self.question.clone();
@@ -650,23 +650,19 @@ impl Live<'_> {
         }
     }
 
-    /// What was asked for, unless the conversation is at a point where the model cannot be asked for it.
-    pub(super) fn thinking_for(&self, view: &View) -> Thinking {
-        let caps = catalogue::caps(&self.question.model);
-        let budget = matches!(self.question.thinking, Thinking::Enabled { .. })
-            || caps.is_some_and(|caps| caps.thinking == ThinkingKinds::Budget);
-        if budget && view.answers_calls_made_without_thinking() {
-            Thinking::Disabled
-        } else {
-            self.question.thinking
-        }
-    }
-
     fn note_first_token(&mut self) {
         if self.tally.first_token_after.is_none() {
             self.tally.first_token_after = Some(self.world.monotonic().saturating_sub(self.started_at));
         }
     }
+}
+
+/// What was asked for, unless the conversation is at a point where the model cannot be asked for it.
+pub(crate) fn thinking_for(question: &Ask, view: &View) -> Thinking {
+    let caps = catalogue::caps(&question.model);
+    let budget = matches!(question.thinking, Thinking::Enabled { .. })
+        || caps.is_some_and(|caps| caps.thinking == ThinkingKinds::Budget);
+    if budget && view.answers_calls_made_without_thinking() { Thinking::Disabled } else { question.thinking }
 }
 
 /// Whether a call is made without anything, or was cut before there was anything.

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::answer::thinking_for;
 use super::cascade::Enough;
 use super::sources::ToldAgain;
 use super::{INTERRUPTED, Live};
@@ -388,7 +389,7 @@ impl Live<'_> {
             Ok(entry) => _ = asking.push(Arc::new(entry)),
             Err(error) => return Asked::Failed(error.to_string()),
         }
-        let thinking = self.thinking_for(&asking);
+        let thinking = thinking_for(&self.question, &asking);
         let prompt_tokens = asking.tokens();
         let bytes = asking.bytes() + self.question.prefix.system.len() + self.question.prefix.tools.len();
         let changed = asking.changed_since_sent();

@@ -1,0 +1,85 @@
+//! Questions beside the conversation: shown while nobody has answered them, and told apart from the rest when somebody has.
+
+use std::time::Duration;
+
+use ratatui_core::text::{Line, Span};
+
+use super::{App, Effect};
+use crate::clean;
+use crate::feed::elapsed;
+use crate::markdown;
+use crate::theme::Role;
+
+/// One that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Beside {
+    id: u64,
+    question: String,
+    since: Duration,
+}
+
+impl App {
+    /// Somebody is asked beside the conversation.
+    pub fn asks_beside(&mut self, id: u64, question: &str, now: Duration) {
+        self.beside.push(Beside { id, question: question.to_owned(), since: now });
+    }
+
+    /// Since when the oldest waits.
+    pub(super) fn beside_since(&self) -> Option<Duration> {
+        self.beside.first().map(|beside| beside.since)
+    }
+
+    /// How many wait.
+    pub fn waiting_beside(&self) -> usize {
+        self.beside.len()
+    }
+
+    /// One does not wait any more. Its words.
+    pub fn no_longer_beside(&mut self, id: u64) -> Option<String> {
+        let at = self.beside.iter().position(|beside| beside.id == id)?;
+        Some(self.beside.remove(at).question)
+    }
+
+    /// The newest is given up.
+    pub(super) fn give_up_beside(&mut self) -> Option<Effect> {
+        let Beside { id, .. } = self.beside.pop()?;
+        self.say("(given up: nobody answers it)", Role::Faint);
+        Some(Effect::GiveUpBeside(id))
+    }
+
+    /// An answer. It stands in the terminal, and nowhere else.
+    pub fn tell_beside(&mut self, question: &str, answer: &Result<String, String>) {
+        if !self.ends_apart() {
+            self.finished.push(Line::default());
+        }
+        let asked = clean::line(question.lines().next().unwrap_or_default());
+        let rows = crate::feed::wrapped(&format!("beside: {asked}"), self.columns);
+        let style = self.theme.style(Role::Accent);
+        self.finished.extend(rows.into_iter().map(|row| Line::styled(row, style)));
+        match answer {
+            Ok(words) => {
+                self.finished.extend(markdown::lines(words, self.columns, self.theme));
+                self.say("(this is no part of the conversation)", Role::Faint);
+            }
+            Err(why) => self.say(&format!("not answered: {why}"), Role::Error),
+        }
+        self.finished.push(Line::default());
+    }
+
+    /// Those that wait, a row each.
+    pub(super) fn beside_lines(&self, now: Duration) -> impl Iterator<Item = Line<'static>> {
+        let faint = self.theme.style(Role::Faint);
+        self.beside.iter().map(move |beside| {
+            let words = clean::line(beside.question.lines().next().unwrap_or_default());
+            let took = elapsed(now.saturating_sub(beside.since));
+            Line::from(vec![
+                Span::styled("? ", self.theme.style(Role::Accent)),
+                Span::styled(words, self.theme.style(Role::Prompt)),
+                Span::styled(
+                    format!("  (asked beside it {took} · Esc gives it up)").replace("  ·", " ·"),
+                    faint,
+                ),
+            ])
+        })
+    }
+}
