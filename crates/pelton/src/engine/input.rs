@@ -263,8 +263,10 @@ impl Engine {
         let another_day = last_told.and_then(|last| news_of_the_day(last, self.options.world.now()));
         let view = self.session.history.view();
         let another_branch = news_of_the_branch(branch.as_deref(), |said| view.told_last(said));
+        // A process stays where it began.
+        let may_have_moved = self.kin.agent.is_none() && !self.has_gathered;
         let another_place =
-            self.kin.agent.is_none().then(|| {
+            may_have_moved.then(|| {
                 news_of_the_place(&self.options.cwd, &self.spill_dir(), |said| view.told_last(said))
             });
         let news = self.offer.news(Callable::Now, |words| view.tells(words));

@@ -39,7 +39,6 @@ use crate::account::Tally;
 use crate::aside::Told;
 use crate::bystander::Bystander;
 use crate::compact::Room;
-use crate::context::reminder;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, Refused, ToolStarted};
 use crate::gauge::Gauge;
 use crate::history::{Entry, EntryId};
