@@ -177,7 +177,8 @@ impl Text {
     fn as_shown(&mut self, answer: &str) -> String {
         let (mut left, mut shown) = (answer, String::new());
         for (said, instead) in std::mem::take(&mut self.replaced).iter().rev() {
-            let Some(before) = left.strip_suffix(&**said).or_else(|| left.trim_end().strip_suffix(&**said)) else {
+            let Some(before) = left.strip_suffix(&**said).or_else(|| left.trim_end().strip_suffix(&**said))
+            else {
                 break;
             };
             let between = left[before.len()..].strip_prefix(&**said).unwrap_or_default();
