@@ -5,6 +5,7 @@ mod elsewhere; // options of other programs
 mod config; // what is said about the configuration
 mod mcp; // what is said about servers of tools
 mod plugin; // what is said about plugins
+mod project; // what is said about what is kept of projects
 mod slip; // words that were meant as commands
 
 use std::ffi::{OsStr, OsString};
@@ -21,9 +22,10 @@ pub(crate) use self::mcp::{
     AddArgs, AddJsonArgs, FromDesktopArgs, KeptIn, LoginArgs, McpCommand, RemoveArgs, Transport,
 };
 pub(crate) use self::plugin::{
-    DisableArgs, MarketplaceCommand, PluginArgs, PluginCommand, PluginListArgs, SettingsScope, UninstallArgs,
-    UpdateArgs,
+    DisableArgs, MarketplaceCommand, PluginArgs, PluginCommand, PluginListArgs, SettingsScope, TagArgs,
+    UninstallArgs, UpdateArgs,
 };
+pub(crate) use self::project::{ProjectCommand, PurgeArgs};
 pub(crate) use self::slip::nearest_command;
 use crate::fail::tell;
 use elsewhere::ElsewhereArgs;
@@ -106,6 +108,9 @@ pub(crate) enum Command {
     /// Install plugins from marketplaces of this machine, look at them, switch them on and off
     #[command(subcommand, alias = "plugins")]
     Plugin(PluginCommand),
+    /// What is kept of a project
+    #[command(subcommand)]
+    Project(ProjectCommand),
     /// Who pays
     #[command(subcommand)]
     Auth(AuthCommand),
@@ -126,6 +131,10 @@ pub(crate) enum AuthCommand {
         #[arg(long)]
         text: bool,
     },
+    /// Say how to log in: a key is set, and a login of another program is used where it is
+    Login,
+    /// Forget the login that is kept in the configuration
+    Logout,
 }
 
 #[derive(Debug, clap::Args)]

@@ -22,6 +22,7 @@ mod mock; // the scripted model as a server
 mod mcp; // servers of tools, and this program as one
 mod plugin; // plugins, installed and looked at
 mod auth; // who pays
+mod project; // what is kept of a project, taken away
 mod permissions; // what would be decided, and why
 mod config; // what is configured, and what is wrong with it
 mod paper; // completions and the manual page
@@ -87,6 +88,7 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Config(command)) => config::run(&command),
         Some(Command::Mcp(command)) => mcp::run(&command, &args.run),
         Some(Command::Plugin(command)) => plugin::run(&command, &args.run),
+        Some(Command::Project(command)) => project::run(&command),
         Some(Command::Auth(command)) => auth::run(&command, &args.run),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),

@@ -3,6 +3,7 @@
 mod copy; // a folder, copied whole or not at all
 mod kept; // the lists of what is known and installed
 mod look; // what plugins bring, and what is wrong with them
+mod tag; // a release of one
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub(crate) fn run(command: &PluginCommand, args: &RunArgs) -> Result<ExitCode, F
         PluginCommand::Prune { dry_run } => prune(&shelf()?, *dry_run),
         PluginCommand::Init { dir } => init(dir),
         PluginCommand::Validate { path } => look::validate(path),
+        PluginCommand::Tag(said) => tag::run(said),
         PluginCommand::Marketplace(command) => marketplace(&shelf()?, command),
     }
 }

@@ -41,7 +41,7 @@ use pelton_mcp::Server;
 use pelton_model::{Auth, Endpoint, HttpTransport};
 
 pub(crate) use self::configured::{configured, layers_here};
-pub(crate) use self::credentials::Payer;
+pub(crate) use self::credentials::{LOGIN_FILE, LOGIN_KEY, Payer};
 pub(crate) use self::env::Env;
 pub(crate) use self::home::Home;
 pub(crate) use self::layers::{Layer, text_of};
@@ -54,7 +54,7 @@ pub(crate) use self::plugins::{INSTALLED, KNOWN, LIST, LIST_BYTES_MAX, Lists, Pl
 use self::repository::Repository;
 pub(crate) use self::sessions::config_dir;
 use self::sessions::{resumed, sessions};
-pub(crate) use self::trust::{Imports, Trust, back_up, state_file, told_imports};
+pub(crate) use self::trust::{Imports, STATE_BYTES_MAX, Trust, back_up, state_file, told_imports};
 use self::watch::{AgentTerms, SettingsOnDisk};
 use crate::args::RunArgs;
 use crate::fail::{Fail, tell};

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &TrustArgs) -> Result<ExitCode, Fail> {
     say(&format!("{told}{root} is trusted from now on.\n"))
 }
 
-fn asked(question: &str) -> Result<bool, Fail> {
+pub(crate) fn asked(question: &str) -> Result<bool, Fail> {
     say(question)?;
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
@@ -70,7 +70,7 @@ fn asked(question: &str) -> Result<bool, Fail> {
     Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-fn say(text: &str) -> Result<ExitCode, Fail> {
+pub(crate) fn say(text: &str) -> Result<ExitCode, Fail> {
     let mut out = std::io::stdout();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| Fail::new(format!("cannot write to standard output: {error}")))?;

@@ -42,6 +42,8 @@ pub(crate) enum PluginCommand {
         #[arg(default_value = ".")]
         path: PathBuf,
     },
+    /// Make the git tag of a release, NAME--vVERSION
+    Tag(TagArgs),
     /// Folders that list plugins
     #[command(subcommand)]
     Marketplace(MarketplaceCommand),
@@ -97,6 +99,28 @@ pub(crate) struct PluginListArgs {
     /// Those that could be installed, too
     #[arg(long)]
     pub available: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TagArgs {
+    /// The plugin's folder
+    #[arg(default_value = ".")]
+    pub path: PathBuf,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Also with changes that are not committed, and in the place of a tag that is there
+    #[arg(short, long)]
+    pub force: bool,
+    /// What the tag says; %s stands for the version
+    #[arg(short, long, value_name = "TEXT")]
+    pub message: Option<String>,
+    /// Push it, too
+    #[arg(long)]
+    pub push: bool,
+    /// Where it is pushed to
+    #[arg(long, default_value = "origin", value_name = "NAME")]
+    pub remote: String,
 }
 
 #[derive(Debug, Subcommand)]

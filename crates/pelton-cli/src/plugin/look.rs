@@ -137,7 +137,7 @@ pub(super) fn validate(path: &Path) -> Result<ExitCode, Fail> {
 }
 
 /// The folder that is meant by a path to it or to what describes it.
-fn root_of(path: &Path) -> Result<PathBuf, Fail> {
+pub(super) fn root_of(path: &Path) -> Result<PathBuf, Fail> {
     let real = path.canonicalize().map_err(|error| Fail::new(format!("{}: {error}", path.display())))?;
     let is_described = real.ends_with(LIST) || real.ends_with(MANIFEST);
     match real.ancestors().nth(2).filter(|_| is_described) {

@@ -14,8 +14,21 @@ use super::key_program::Helper;
 use super::sessions::config_dir;
 use crate::fail::Fail;
 
+/// Whether there is a login in a file. One that cannot be read is looked at when it is used, and told of then.
+fn has_login(file: &Path) -> bool {
+    match std::fs::read(file) {
+        Ok(text) => text.windows(LOGIN_KEY.len()).any(|word| word == LOGIN_KEY.as_bytes()),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
 /// What servers want to see beside the token of a login.
 const LOGIN_BETA: &str = "oauth-2025-04-20";
+
+/// The file of a login, in the directory of the configuration.
+pub(crate) const LOGIN_FILE: &str = ".credentials.json";
+/// Where in it the login is. Other programs keep other things beside it.
+pub(crate) const LOGIN_KEY: &str = "claudeAiOauth";
 
 /// Who pays.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +62,8 @@ impl Payer {
         if let Some(token) = secret("CLAUDE_CODE_OAUTH_TOKEN") {
             return Ok(Self::LoginToken(token));
         }
-        let file = config_dir(env).map(|dir| dir.join(".credentials.json"));
-        if let Some(file) = file.filter(|file| file.exists()) {
+        let file = config_dir(env).map(|dir| dir.join(LOGIN_FILE));
+        if let Some(file) = file.filter(|file| has_login(file)) {
             return Ok(Self::Login(file));
         }
         Err(Fail::at_start(

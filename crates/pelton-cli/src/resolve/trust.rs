@@ -19,7 +19,7 @@ use super::skills::powers_of_agents;
 use crate::written::{Seen, change};
 
 /// The most bytes of the file that says, among much else, which directories are trusted.
-pub(super) const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub(crate) const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How many older versions of that file are kept.
 const BACKUPS_MAX: usize = 5;
 const ACCEPTED: &str = "hasTrustDialogAccepted";

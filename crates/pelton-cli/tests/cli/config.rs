@@ -188,3 +188,85 @@ fn what_cannot_be_read_does_not_count_and_the_reason_is_its_own() {
         assert!(setting["reason"].as_str().unwrap().contains(why), "{setting}");
     }
 }
+
+/// Keys of other programs do nothing here, and are said to: by the check, and beside the values that count.
+#[test]
+fn keys_that_do_nothing_are_named_and_do_not_count() {
+    let foreign = json!({
+        "idleCompaction": true,
+        "subagentStatusLine": {"type": "command", "command": "touch ran"},
+        "worktree": {"bgIsolation": "worktree", "baseRef": "head"},
+        "attribution": {"sessionUrl": true, "commit": "By us"},
+        "otelHeadersHelper": "touch ran",
+        "awsAuthRefresh": "touch ran",
+        "proxyAuthHelper": "touch ran",
+        "modle": "opus",
+        "permissions": {"disableAutoMode": "disable"},
+    });
+    let nothing = [
+        "attribution.sessionUrl",
+        "awsAuthRefresh",
+        "idleCompaction",
+        "modle",
+        "otelHeadersHelper",
+        "permissions.disableAutoMode",
+        "proxyAuthHelper",
+        "subagentStatusLine",
+        "worktree.bgIsolation",
+    ];
+    let place = Place::new();
+    std::fs::write(place.config().join("settings.json"), foreign.to_string()).unwrap();
+    let checked = json_of(&place.pelton(["config", "check", "--json"]).run().out);
+    let found = checked["findings"].as_array().unwrap();
+    for key in nothing {
+        let kind = if key == "modle" { "unknown-key" } else { "key-without-effect" };
+        let named = |finding: &&Value| finding["message"].as_str().unwrap().contains(&format!("`{key}`"));
+        assert_eq!(
+            found.iter().find(named).map(|finding| &finding["kind"]),
+            Some(&json!(kind)),
+            "{key}: {found:?}"
+        );
+    }
+    let shown = json_of(place.pelton(["config", "show", "--effective", "--json"]).run().well());
+    for setting in shown["settings"].as_array().unwrap() {
+        let key = setting["key"].as_str().unwrap();
+        let does_nothing = nothing.iter().any(|nothing| key.starts_with(nothing));
+        assert_eq!(setting["used"], !does_nothing, "{setting}");
+    }
+    // And a session is as it is without them.
+    let model = crate::place::model(pelton_testkit::Script::new().reply([pelton_testkit::text("Yes.")]));
+    let ran = place.task(&model, ["hi"]).run();
+    assert_eq!(ran.well(), "Yes.\n");
+    assert!(!place.has("ran"));
+}
+
+/// A hook that ends with 1 holds nothing back, wherever that is written; agents that are always there can be waited for.
+#[test]
+fn hooks_that_hold_nothing_back_and_those_that_can_be_called_are_told_apart() {
+    let place = Place::new();
+    place.put("guard.sh", "#!/bin/sh\nexit 1\n");
+    let check = |event: &str, matcher: &str, command: &str| {
+        let hooks = json!({"hooks": {event: [{"matcher": matcher, "hooks": [{"type": "command", "command": command}]}]}});
+        place.put(".claude/settings.json", &hooks.to_string());
+        let found = json_of(&place.pelton(["config", "check", "--json"]).run().out)["findings"].clone();
+        found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|finding| finding["kind"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for command in ["exit 1", "sh guard.sh", "sh -c 'exit 1'", "echo no; exit 1", "test -e x || exit 1"] {
+        assert_eq!(check("PreToolUse", "Bash", command), ["hook-fails-open"], "{command}");
+    }
+    for command in ["exit 2", "echo no; exit 2", "true"] {
+        assert!(check("PreToolUse", "Bash", command).is_empty(), "{command}");
+    }
+    for (event, matcher) in
+        [("SubagentStart", "Explore|Plan"), ("SubagentStop", "general-purpose"), ("MessageDisplay", "")]
+    {
+        assert!(check(event, matcher, "true").is_empty(), "{event} {matcher}");
+    }
+    assert_eq!(check("SubagentStop", "Explorer", "true"), ["dead-hook"]);
+    assert_eq!(check("TeammateIdle", "", "true"), ["dead-hook"]);
+}

@@ -232,3 +232,57 @@ fn hooks_are_told_where_a_command_and_a_server_come_from() {
     let expanded = heard("UserPromptExpansion");
     assert_eq!((&expanded["command_name"], &expanded["command_source"]), (&json!("mine"), &json!("project")));
 }
+
+#[test]
+fn without_a_screen_hooks_say_what_of_an_answer_is_shown() {
+    let shouts = r#"d=$(tr -d '\n' | sed 's/.*"delta":"\([^"]*\)".*/\1/' | tr a-z A-Z); echo "{\"hookSpecificOutput\": {\"hookEventName\": \"MessageDisplay\", \"displayContent\": \"$d\"}}""#;
+    let settings = on("MessageDisplay", &[shouts]);
+    let answers = || {
+        let cut = Step::reply([text("half of it, ")]).stop("max_tokens");
+        Script::new()
+            .reply([text("looking"), tool("Glob", json!({"pattern": "*"}))])
+            .step(cut)
+            .reply([text("and the rest")])
+    };
+    let place = Place::new();
+    let model = model(answers());
+    let ran = place.task(&model, ["hi", "--settings", &settings]).run();
+    assert_eq!(ran.well(), "HALF OF IT, AND THE REST\n");
+    // Programs read what was said.
+    let (_place, _model, ran) = run(answers(), &settings, &["--include-hook-events"]);
+    ran.well();
+    let frames = check_stream(&ran);
+    let said: String =
+        frames.iter().filter(|frame| frame["type"] == "assistant").map(|frame| frame.to_string()).collect();
+    assert!(said.contains("looking") && said.contains("half of it") && !said.contains("HALF"), "{said}");
+    let called = frames
+        .iter()
+        .filter(|frame| frame["subtype"] == "hook_response" && frame["hook_event"] == "MessageDisplay");
+    assert_eq!(called.count(), 3);
+}
+
+#[test]
+fn hooks_of_a_start_hear_how_it_begins_and_may_end_what_follows() {
+    let place = Place::new();
+    let heard = on("SessionStart", &["cat >> heard.jsonl; echo >> heard.jsonl"]);
+    let model = model(Script::new().step(Step::reply([text("Yes.")]).always()));
+    let first = place.task(&model, ["hi", "--settings", &heard]).args(STREAM).run();
+    let session = first.result()["session_id"].as_str().unwrap().to_owned();
+    place.task(&model, ["hi", "--settings", &heard, "--resume", &session]).run().well();
+    place.task(&model, ["hi", "--settings", &heard, "--resume", &session, "--fork-session"]).run().well();
+    let sources: Vec<String> = place
+        .read("heard.jsonl")
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .map(|told| told["source"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(sources, ["startup", "resume", "fork"]);
+
+    let asked = model.requests().len();
+    let stops = on("SessionStart", &[r#"echo '{"continue": false, "stopReason": "not today"}'"#]);
+    let ran = place.task(&model, ["hi", "--settings", &stops]).args(STREAM).run();
+    let frames = check_stream(&ran);
+    assert_eq!(ran.result()["terminal_reason"], "hook_stopped");
+    assert_eq!(informational(&frames), [("not today", &json!(true))]);
+    assert_eq!(model.requests().len(), asked, "nobody was asked");
+}

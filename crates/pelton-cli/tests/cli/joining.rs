@@ -280,7 +280,15 @@ fn options_of_other_programs_are_ignored_with_a_word() {
     let err = String::from_utf8(ran.stderr).unwrap();
     assert_eq!((ran.status.code(), err.lines().count()), (Some(0), 1), "{err}");
     assert!(err.contains("--ide, --chrome, --teammate-mode means nothing here"), "{err}");
-    for dangerous in ["--worktree=x", "--sdk-url=ws://x", "--cloud", "--exec=x"] {
+    for dangerous in [
+        "--worktree=x",
+        "--worktree",
+        "-w",
+        "--plugin-url=http://x/",
+        "--sdk-url=ws://x",
+        "--cloud",
+        "--exec=x",
+    ] {
         let ran = place.pelton(["-p", "hi", dangerous]).asks(&model).output().unwrap();
         let err = String::from_utf8(ran.stderr).unwrap();
         assert_eq!((ran.status.code(), err.lines().count()), (Some(1), 1), "{dangerous}: {err}");

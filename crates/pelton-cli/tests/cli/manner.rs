@@ -440,3 +440,47 @@ fn a_hook_may_keep_a_change_of_settings_from_counting() {
     );
     assert!(!place.has("made"));
 }
+
+/// A model that was asked for one turn, because a command wanted it or because another did not answer, is not the session's.
+#[test]
+fn a_model_for_one_turn_is_not_kept_by_the_session() {
+    for words in [&["/think hard"][..], &["/plain", "--fallback-model", "opus"]] {
+        let place = Place::new();
+        place.put(".claude/commands/think.md", "---\nmodel: opus\n---\nThink about $ARGUMENTS.");
+        place.put(".claude/commands/plain.md", "Do it.");
+        let overloaded = || Step::status(529).header("retry-after", "0");
+        let script = match words.len() {
+            1 => Script::new(),
+            _ => Script::new().step(overloaded()).step(overloaded()).step(overloaded()),
+        };
+        let said = model(script.step(Step::reply([text("Yes.")]).always()));
+        let first = ["--model", "claude-sonnet-4-6"];
+        place.task(&said, words.iter().copied().chain(first)).run().well();
+        let asked = said.requests();
+        assert!(asked.last().unwrap().body["model"].as_str().unwrap().contains("opus"), "{words:?}");
+        let next = model(Script::new().step(Step::reply([text("Yes.")]).always()));
+        place.task(&next, ["more", "--continue"]).run().well();
+        assert_eq!(next.requests()[0].body["model"], "claude-sonnet-4-6", "{words:?}");
+    }
+}
+
+/// Fields of one's own go with every request, agents' too; what the conversation is made of stays ours.
+#[test]
+fn fields_of_ones_own_go_with_every_request() {
+    let place = Place::new();
+    let agent = tool("Agent", json!({"description": "d", "prompt": "p", "subagent_type": "general-purpose"}));
+    let script = Script::new().reply([agent]).step(Step::reply([text("Yes.")]).always());
+    let said = model(script.strict(Strictness::default().relax(Rule::Shape)));
+    let extra = json!({"metadata": {"user_id": "team"}, "x_route": ["a", 1], "messages": [], "model": "other", "stream": false});
+    place.task(&said, ["hi"]).env("CLAUDE_CODE_EXTRA_BODY", extra.to_string()).run().well();
+    let requests = said.requests();
+    assert_eq!(requests.len(), 3);
+    for request in &requests {
+        assert_eq!(
+            (&request.body["metadata"], &request.body["x_route"]),
+            (&extra["metadata"], &extra["x_route"])
+        );
+        assert!(!request.body["messages"].as_array().unwrap().is_empty());
+        assert!(request.body["stream"] == true && request.body["model"] != "other", "{}", request.body);
+    }
+}

@@ -248,3 +248,19 @@ fn servers_of_the_administrator_are_there_whatever_else_is_called_so() {
     let tools = offered(&["--settings", &managed, "--strict-mcp-config"]);
     assert!(!tools.contains("mcp__theirs"), "{tools}");
 }
+
+/// Why a server is not there is told in words about the world, whatever way leads to it.
+#[test]
+fn a_server_that_nobody_listens_for_is_told_without_names_of_our_parts() {
+    let place = Place::new();
+    // Nobody listens on a port that was given back.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for (transport, name) in [("http", "new"), ("sse", "old")] {
+        let address = format!("http://127.0.0.1:{port}/");
+        place.pelton(["mcp", "add", "--transport", transport, name, &address]).run().well();
+        let ran = place.pelton(["mcp", "test", name]).run();
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.out.contains("refused"), "{}", ran.out);
+        assert!(!ran.out.contains("rmcp") && !ran.out.contains("::"), "{}", ran.out);
+    }
+}

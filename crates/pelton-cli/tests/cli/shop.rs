@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pelton_testkit::{Script, text};
+use pelton_testkit::{Script, Step, text};
 use serde_json::{Value, json};
 
 use crate::frames::STREAM;
@@ -229,4 +229,130 @@ fn servers_of_the_desktop_application_are_taken_over_and_choices_forgotten() {
     assert_eq!(approved(), json!({}));
     let local = place.read(".claude/settings.local.json");
     assert!(local.contains("// mine") && local.contains("\"enabledMcpjsonServers\": []"), "{local}");
+}
+
+#[test]
+fn a_release_is_tagged_once_everything_agrees_on_it() {
+    let place = Place::new();
+    let git = |words: &str| {
+        let who = "-c user.name=a -c user.email=a@example.org -c init.defaultBranch=main";
+        let ran = place.shell(&format!("git {who} {words}")).run();
+        assert_eq!(ran.code, Some(0), "{words}: {ran:?}");
+        ran.out
+    };
+    let manifest = |version: &str| json!({"name": "kit", "version": version}).to_string();
+    let list = |version: &str| {
+        let plugin = json!({"name": "kit", "source": "./kit", "version": version});
+        json!({"name": "m", "owner": {"name": "o"}, "plugins": [plugin]}).to_string()
+    };
+    place.put("kit/.claude-plugin/plugin.json", &manifest("1.0.0"));
+    place.put(".claude-plugin/marketplace.json", &list("0.9.0"));
+    git("init -q .");
+    git("add .");
+    git("commit -q -m one");
+    git("init -q --bare ../far.git");
+    git("remote add origin ../far.git");
+    let tag = |words: &[&str]| {
+        let mut command = place.pelton(["plugin", "tag", "kit"].iter().chain(words).copied());
+        for who in ["GIT_AUTHOR", "GIT_COMMITTER"] {
+            command.env(format!("{who}_NAME"), "a").env(format!("{who}_EMAIL"), "a@example.org");
+        }
+        command.run()
+    };
+    tag(&[]).failed(1, &["marketplace.json", "0.9.0", "1.0.0"]);
+    place.put(".claude-plugin/marketplace.json", &list("1.0.0"));
+    git("commit -q -a -m two");
+    assert_eq!(tag(&["--dry-run"]).well(), "kit--v1.0.0 would be made\n");
+    assert_eq!(git("tag"), "");
+    place.put("kit/README.md", "new");
+    tag(&[]).failed(1, &["not committed", "README.md"]);
+    git("add .");
+    git("commit -q -m three");
+    tag(&["--push", "--message", "Release %s"]).well();
+    assert_eq!(git("tag"), "kit--v1.0.0\n");
+    assert_eq!(git("--git-dir ../far.git tag"), "kit--v1.0.0\n");
+    assert_eq!(
+        git("for-each-ref --format='%(objecttype) %(contents:subject)' refs/tags"),
+        "tag Release 1.0.0\n"
+    );
+    tag(&[]).failed(1, &["kit--v1.0.0", "already"]);
+    tag(&["--force"]).well();
+    place.put("kit/.claude-plugin/plugin.json", r#"{"name": "kit"}"#);
+    tag(&["--force"]).failed(1, &["version"]);
+    place.put("kit/.claude-plugin/plugin.json", &manifest("1..0"));
+    tag(&["--force"]).failed(1, &[]);
+    place.pelton(["plugin", "tag", "nowhere"]).run().failed(1, &["nowhere"]);
+}
+
+#[test]
+fn all_that_is_kept_of_a_project_can_be_taken_away_and_nothing_else() {
+    let place = Place::new();
+    let model = model(Script::new().step(Step::reply([text("Yes.")]).always()));
+    let other = place.temp().join("other");
+    std::fs::create_dir(&other).unwrap();
+    place.put(".mcp.json", "{}");
+    place.pelton(["trust", "--yes"]).run().well();
+    place.task(&model, ["hi"]).run().well();
+    place.task(&model, ["hi"]).current_dir(&other).run().well();
+    let (work, config) = (place.work(), place.config());
+    let (work, there) = (work.to_str().unwrap(), other.canonicalize().unwrap());
+    let prompts = config.join("history.jsonl");
+    let line = |words: &str, project: &str| json!({"display": words, "project": project}).to_string();
+    let kept = format!("{}\nno JSON\n", line("theirs", there.to_str().unwrap()));
+    std::fs::write(&prompts, format!("{}\n{kept}", line("mine", work))).unwrap();
+    let folders = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(config.join("projects")).unwrap().map(|dir| dir.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let notes = place
+        .transcripts()
+        .iter()
+        .find(|file| !file.to_str().unwrap().contains("other"))
+        .unwrap()
+        .with_file_name("memory");
+    std::fs::create_dir_all(&notes).unwrap();
+    std::fs::write(notes.join("MEMORY.md"), "remember").unwrap();
+    assert_eq!(folders().len(), 2);
+    let before = std::fs::read_to_string(config.join(".claude.json")).unwrap();
+    assert!(before.contains(work));
+
+    let dry = place.pelton(["project", "purge", "--dry-run"]).run();
+    assert!(dry.well().ends_with("Nothing was changed.\n") && dry.out.contains("session "), "{}", dry.out);
+    place.pelton(["project", "purge"]).run().failed(1, &["--yes"]);
+    assert_eq!(folders().len(), 2);
+    place.pelton(["project", "purge", "--yes"]).run().well();
+    assert_eq!(folders().len(), 1);
+    assert!(folders()[0].to_str().unwrap().ends_with("other"));
+    assert_eq!(std::fs::read_to_string(&prompts).unwrap(), kept);
+    assert!(!std::fs::read_to_string(config.join(".claude.json")).unwrap().contains(&format!("{work}\"")));
+    assert_eq!(place.read(".mcp.json"), "{}", "the project itself stays");
+    assert_eq!(place.pelton(["project", "purge", "--yes"]).run().well(), "Nothing is kept of it.\n");
+    // A directory that is gone still has something to take away.
+    std::fs::remove_dir_all(&other).unwrap();
+    place.pelton(["project", "purge", "--yes", there.to_str().unwrap()]).run().well();
+    assert!(folders().is_empty());
+    let histories = std::fs::read_dir(config.join("file-history"))
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().is_dir());
+    assert_eq!(histories.count(), 0);
+}
+
+#[test]
+fn a_login_is_forgotten_and_what_stands_beside_it_stays() {
+    let place = Place::new();
+    let file = place.config().join(".credentials.json");
+    assert_eq!(place.pelton(["auth", "logout"]).run().well(), "Nobody is logged in.\n");
+    let login = json!({"claudeAiOauth": {"accessToken": "a", "refreshToken": "r", "expiresAt": 1}, "other": {"x": 1}});
+    std::fs::write(&file, login.to_string()).unwrap();
+    assert_eq!(place.pelton(["auth", "status"]).run().code, Some(0));
+    assert!(place.pelton(["auth", "logout"]).run().well().contains("is forgotten"));
+    assert_eq!(json_in(&file), json!({"other": {"x": 1}}));
+    assert_eq!(place.pelton(["auth", "status"]).run().code, Some(1), "nobody pays");
+    place.pelton(["auth", "login"]).run().failed(1, &["ANTHROPIC_API_KEY"]);
+    std::fs::write(&file, "{ broken").unwrap();
+    assert_eq!(place.pelton(["auth", "logout"]).run().code, Some(1));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ broken");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pelton_testkit::{Script, Step, text, tool};
+use pelton_testkit::{Script, Step, gate, text, tool};
 use serde_json::json;
 
 use crate::place::{Commanded, Place, model};
@@ -133,4 +133,34 @@ fn a_status_line_that_never_ends_costs_nothing() {
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak_kb: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(peak_kb < 200_000, "{peak_kb} kB");
+}
+
+/// Hooks may have other words shown, line by line; the conversation and its record keep what was said.
+#[test]
+fn hooks_say_what_of_an_answer_is_shown() {
+    let place = Place::new();
+    let shouts = r#"d=$(tr -d '\n' | sed -E 's/.*"delta":"(([^"\\]|\\.)*)".*/\1/; s/secret/[hidden]/g'); echo "{\"hookSpecificOutput\": {\"hookEventName\": \"MessageDisplay\", \"displayContent\": \"$d\"}}""#;
+    let settings =
+        json!({"hooks": {"MessageDisplay": [{"hooks": [{"type": "command", "command": shouts}]}]}});
+    std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
+    let looks = tool("Glob", json!({"pattern": "*.none"}));
+    let script = Script::new()
+        .reply([text("First the secret one.\n\nThen the secret oth"), gate("rest"), text("er."), looks])
+        .step(Step::reply([text("That was **all** of the secret.")]).always());
+    let model = model(script);
+    let mut command = place.pelton([]);
+    command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    let mut seat = Seat::with(command, 80, 24);
+    seat.types("hello\r");
+    seat.sees("First the [hidden] one.");
+    model.open("rest");
+    seat.sees("Then the [hidden] other.");
+    seat.sees("That was all of the [hidden].");
+    seat.rests();
+    assert!(!seat.rows().join("\n").contains("secret"), "{:?}", seat.rows());
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+    assert!(!String::from_utf8_lossy(&seat.bytes()).contains("secret"));
+    let sent = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(sent.contains("First the secret one."), "the model knows what it said: {sent}");
 }

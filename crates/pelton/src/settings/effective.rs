@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::lines::Lines;
-use super::lint::Written;
+use super::lint::{Written, unheeded};
 use super::{Origin, Settings, read, relaxed};
 use crate::hooks::Source;
 use crate::permission::{Behavior, Mode};
@@ -131,7 +131,11 @@ fn of_file(file: &Layered<'_>) -> Vec<Setting> {
             source: source.clone(),
             file: name.to_owned(),
             is_item: atom.is_item,
-            not_used: problems.first().map(|problem| problem.text.clone()).or(why),
+            not_used: problems
+                .first()
+                .map(|problem| problem.text.clone())
+                .or_else(|| unheeded(&atom.alone, source))
+                .or(why),
         });
     }
     found

@@ -17,6 +17,7 @@ mod circles; // models that repeat themselves
 mod compaction; // making room in the context
 mod configuration; // what the host chooses reaches the model
 mod deferring; // calls that hooks put off
+mod displayed; // words that hooks hear of before they are shown
 mod endings; // why it ends
 mod examples; // the programs users start from
 mod file_history; // what was done to files, and the way back

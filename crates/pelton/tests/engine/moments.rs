@@ -100,6 +100,7 @@ async fn pit_H1_every_event_of_a_session_is_heard_of_exactly_as_often_as_it_happ
         counts(&stage),
         expected(&[
             ("CwdChanged", 1),
+            ("MessageDisplay", 1),
             ("Notification", 1),
             ("PermissionRequest", 1),
             ("PostToolBatch", 3),
@@ -125,6 +126,34 @@ async fn pit_H1_every_event_of_a_session_is_heard_of_exactly_as_often_as_it_happ
     let moved = of("CwdChanged");
     assert_eq!(moved["new_cwd"].as_str(), stage.path("below").to_str());
     stage.assert_all_played();
+}
+
+/// A batch is told at its end, when the work may have moved; its calls are told as they were made.
+#[tokio::test]
+async fn the_calls_of_a_batch_are_told_with_the_paths_and_inputs_they_were_made_with() {
+    let script = Script::new()
+        .reply([
+            tool("Read", json!({"file_path": "a.txt"})),
+            tool("Read", json!({"file_path": "swapped.txt"})),
+            tool("Bash", sh("mkdir -p below && cd below")),
+            tool("Read", json!({"file_path": "a.txt"})),
+        ])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    stage.write("a.txt", "above");
+    stage.write("b.txt", "other");
+    let swap = r#"grep -q swapped && echo '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"file_path": "b.txt"}}}'; true"#;
+    let mut settings = on("PreToolUse", &[swap]);
+    settings["PostToolBatch"] = everything(&stage)["PostToolBatch"].clone();
+    let mut engine = stage.engine_with(|options| hook(options, &settings));
+    run(&mut engine, "Go.").await.assert_completed();
+    let heard = heard(&stage);
+    let calls = heard[0]["tool_calls"].as_array().unwrap();
+    let paths: Vec<Option<&str>> =
+        calls.iter().map(|call| call["tool_input"]["file_path"].as_str()).collect();
+    let whole = |name: &str| stage.path(name).to_str().unwrap().to_owned();
+    assert_eq!(paths, [Some(&*whole("a.txt")), Some(&*whole("b.txt")), None, Some(&*whole("below/a.txt"))]);
+    assert_eq!(heard[0]["cwd"].as_str(), stage.path("below").to_str());
 }
 
 #[tokio::test]

@@ -485,3 +485,23 @@ async fn loop_F2_loop_P8_an_answer_that_loads_a_skill_is_kept_for_the_next_model
     assert!(words(last_user_blocks(&asked)).contains("Say hello to Ada."));
     stage.assert_all_played();
 }
+
+/// Two that follow one skill at the same time are told apart by the call that each of them names.
+#[tokio::test]
+async fn agents_that_follow_the_same_skill_name_calls_of_their_own() {
+    let fork = (".claude/skills/survey/SKILL.md", "---\ncontext: fork\n---\nSurvey $ARGUMENTS and report.");
+    let script = Script::new().reply([text("one")]).reply([text("two")]);
+    let stage = stage(script, &[fork]).await;
+    let mut engine = stage.engine_with(with_skills);
+    let mut calls = Vec::new();
+    for words in ["/survey here", "/survey there"] {
+        let told = run(&mut engine, words).await;
+        let named = told.0.iter().find_map(|event| match event {
+            Event::Agent(told) => Some(told.agent.call.to_string()),
+            _ => None,
+        });
+        calls.push(named.unwrap());
+    }
+    assert!(calls.iter().all(|call| call.starts_with("forked-command-survey-")), "{calls:?}");
+    assert_ne!(calls[0], calls[1]);
+}

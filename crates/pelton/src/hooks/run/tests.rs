@@ -286,6 +286,29 @@ async fn loop_H4_hooks_run_side_by_side_and_one_that_blocks_is_enough() {
     assert!(block.ends_with("]: not yet\n"), "{block}");
 }
 
+/// There may be more hooks than places: the first place that is free is taken, whoever still sits in the others.
+#[tokio::test]
+async fn a_hook_that_hangs_keeps_no_other_from_its_place() {
+    let mut stage = Stage::new().with(HookEvent::Stop, "sleep 30", json!({"timeout": 3}));
+    let others = RUNNING_MAX * 2;
+    for at in 0..others {
+        stage = stage.hook(
+            HookEvent::Stop,
+            &format!("date +%s%N > ended-{at}; echo '{{\"systemMessage\": \"{at}\"}}'"),
+        );
+    }
+    let began = Instant::now();
+    let fired = stage.fire(stop()).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!(fired.runs[0].outcome, HookOutcome::TimedOut);
+    let messages: Vec<String> = (0..others).map(|at| at.to_string()).collect();
+    assert_eq!(fired.verdict.messages[1..], messages, "they are heard in the order of the configuration");
+    let written = |name: String| fs::metadata(stage.file(&name)).unwrap().modified().unwrap();
+    let (first, last) = (written("ended-0".to_owned()), written(format!("ended-{}", others - 1)));
+    let apart = last.duration_since(first).unwrap_or_default();
+    assert!(apart < Duration::from_millis(2_500), "the last waited for the one that hangs: {apart:?}");
+}
+
 #[tokio::test]
 async fn answers_keep_the_order_of_the_configuration() {
     let context = |text: &str| {

@@ -283,6 +283,13 @@ impl Page<'_> {
     }
 }
 
+/// Why nothing comes of settings that say this and nothing else, if that is because of their key.
+pub(super) fn unheeded(alone: &Value, source: &Source) -> Option<String> {
+    let mut findings = Vec::new();
+    keys::lint(&Page { name: "", lines: Lines::of(""), value: alone, source }, &mut findings);
+    findings.pop().map(|finding| finding.text)
+}
+
 /// The line that an error of the JSON reader names.
 fn line_of_error(text: &str) -> Option<u32> {
     let (_, behind) = text.rsplit_once(" at line ")?;
