@@ -19,7 +19,7 @@ const PIXEL: &[u8] = &[
 
 /// A record with everything in it that can be torn apart: thinking and words before calls, calls side by side, a failed one, a
 /// picture, a search of the server's, two prompts.
-fn recorded(place: &Place) -> (String, PathBuf, Vec<Value>) {
+pub fn recorded(place: &Place) -> (String, PathBuf, Vec<Value>) {
     place.put("a.txt", "alpha");
     std::fs::write(place.work().join("dot.png"), PIXEL).unwrap();
     let search =
@@ -307,7 +307,7 @@ fn pit_S1_whatever_happened_to_the_bytes_of_a_record_the_session_goes_on() {
 }
 
 /// A number from a seed, below `most`.
-fn chance(seed: &mut u64, most: usize) -> usize {
+pub fn chance(seed: &mut u64, most: usize) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     usize::try_from(*seed >> 33).unwrap() % most.max(1)
 }

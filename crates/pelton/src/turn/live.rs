@@ -37,7 +37,6 @@ use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::aside::Told;
 use crate::compact::Room;
-use crate::context::reminder;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, Refused, ToolStarted};
 use crate::gauge::Gauge;
 use crate::history::{Entry, EntryId};
