@@ -1,4 +1,4 @@
-//! `--debug` and `--debug-file`: where the log of a session goes, and how large it can become.
+//! `--debug`, `--debug-file` and `--debug-to-stderr`: where the log of a session goes, and how large it can become.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -24,10 +24,14 @@ const KINDS: [&str; 2] = ["txt", "old"];
 pub(crate) fn log(args: &RunArgs, env: &Env, world: &Arc<dyn World>) -> Option<DebugLog> {
     let client = &args.client;
     let (file, dir) = (client.debug_file.clone(), config_dir(env).map(|dir| dir.join("debug")));
-    if client.debug.is_none() && file.is_none() {
+    if client.debug.is_none() && file.is_none() && !client.debug_to_stderr {
         return None;
     }
+    let to_stderr = client.debug_to_stderr && file.is_none() && !args.is_attended();
     let log = DebugLog::new(client.debug.as_deref().unwrap_or_default(), Arc::clone(world), move |session| {
+        if to_stderr {
+            return Ok(Box::new(io::stderr()));
+        }
         let file = match (file, dir, session) {
             (Some(file), ..) => file,
             (None, Some(dir), Some(session)) => {

@@ -145,10 +145,13 @@ fn pit_S1_whatever_somebody_writes_in_a_record_the_first_request_is_legal() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Going on.\n"), "{first} {told:?}: {ran:?}");
         assert!(std::fs::read_to_string(&file).unwrap().starts_with(&bytes), "{first}: old bytes stay");
         let requests = model.requests();
-        assert!(requests[0].body["messages"].to_string().contains("NEXT-PROMPT"), "{first} {told:?}");
-        if requests.len() != 1 {
-            refused.push(format!("{first} {told:?}"));
+        assert!(
+            requests.iter().any(|asked| asked.body["messages"].to_string().contains("NEXT-PROMPT")),
+            "{first}"
+        );
+        if !model.illegal().is_empty() {
+            refused.push(format!("{first} {told:?}: {:?}", model.illegal()));
         }
     }
-    assert!(refused.is_empty(), "refused at first, of {seeds}: {refused:#?}");
+    assert!(refused.is_empty(), "{} refused at first, of {seeds}: {refused:#?}", refused.len());
 }
