@@ -212,6 +212,9 @@ pub(crate) struct ShowArgs {
     /// The session
     #[arg(value_parser = session_id)]
     pub session: Uuid,
+    /// What was said on branches that were left, too
+    #[arg(long)]
+    pub all: bool,
     /// As one JSON object, without what was said
     #[arg(long)]
     pub json: bool,
@@ -243,6 +246,9 @@ pub(crate) struct ExportArgs {
     /// The form of the document
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ExportFormat::Markdown)]
     pub format: ExportFormat,
+    /// What was said on branches that were left, too
+    #[arg(long)]
+    pub all: bool,
     /// The file to write, which must not be there yet; standard output if not said
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,

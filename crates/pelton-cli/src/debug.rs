@@ -1,4 +1,4 @@
-//! `--debug` and `--debug-file`: where the log of a session goes, and how large it can become.
+//! `--debug`, `--debug-file` and `--debug-to-stderr`: where the log of a session goes, and how large it can become.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -25,13 +25,18 @@ const KINDS: [&str; 2] = ["txt", "old"];
 /// The log of this run, if one is wanted.
 pub(crate) fn log(args: &RunArgs, env: &Env, world: &Arc<dyn World>) -> Option<DebugLog> {
     let client = &args.client;
-    (client.debug.is_some() || client.debug_file.is_some()).then(|| begun(args, env, world))
+    let is_wanted = client.debug.is_some() || client.debug_file.is_some() || client.debug_to_stderr;
+    is_wanted.then(|| begun(args, env, world))
 }
 
 /// The same, whether one was wanted or not.
 fn begun(args: &RunArgs, env: &Env, world: &Arc<dyn World>) -> DebugLog {
     let (filter, args, env) = (args.client.debug.clone().unwrap_or_default(), args.clone(), env.clone());
+    let to_stderr = args.client.debug_to_stderr && args.client.debug_file.is_none() && !args.is_attended();
     let log = DebugLog::new(&filter, Arc::clone(world), move |session| {
+        if to_stderr {
+            return Ok(Box::new(io::stderr()));
+        }
         let file = place(&args, &env, session).ok_or(io::ErrorKind::NotFound)?;
         if let Some(dir) = file.parent().filter(|_| args.client.debug_file.is_none()) {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;

@@ -52,6 +52,7 @@ fn made_anew(file: &Path, how: Mending, is_json: bool) -> Result<ExitCode, Fail>
         lines_kept,
         lines_left_out,
         lines_joined,
+        lines_changed,
         lines_summed_up,
         accounts_left_out,
         bytes_before,
@@ -60,7 +61,7 @@ fn made_anew(file: &Path, how: Mending, is_json: bool) -> Result<ExitCode, Fail>
     } = mended;
     if is_json {
         let told = json!({"session_id": session, "file": new, "lines_kept": lines_kept, "lines_left_out": lines_left_out,
-            "lines_joined": lines_joined, "lines_summed_up": lines_summed_up, "accounts_left_out": accounts_left_out, "bytes_before": bytes_before, "bytes_after": bytes_after});
+            "lines_joined": lines_joined, "lines_changed": lines_changed, "lines_summed_up": lines_summed_up, "accounts_left_out": accounts_left_out, "bytes_before": bytes_before, "bytes_after": bytes_after});
         return say(&format!("{told}\n"));
     }
     let accounts = match how {
@@ -135,6 +136,9 @@ fn meaning(kind: FaultKind) -> &'static str {
         }
         FaultKind::NotAMessage => {
             "The line lacks what a message has. It is passed over; what follows is read."
+        }
+        FaultKind::Changed => {
+            "Somebody or something wrote in it since. It is sent as it is now, as far as servers take it, and thinking is left out."
         }
         FaultKind::TextMissing => {
             "A long text is kept in a file beside this one, and that file is gone or damaged."

@@ -105,6 +105,9 @@ pub(crate) struct ClientArgs {
     /// The same, into this file
     #[arg(long, value_name = "FILE")]
     pub debug_file: Option<PathBuf>,
+    /// The same, on standard error; in a session at a terminal in its file
+    #[arg(long)]
+    pub debug_to_stderr: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]

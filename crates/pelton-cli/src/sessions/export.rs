@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use pelton::transcript::Listed;
 use serde_json::json;
 
-use super::said::{Part, Said, call_line, messages};
-use super::show::{listed, unreadable};
+use super::said::{Branches, Part, Said, call_line, messages_of};
+use super::show::{listed, tell_of_branches, unreadable};
 use super::{Shelf, name_of};
 use crate::args::{ExportArgs, ExportFormat};
 use crate::fail::Fail;
@@ -18,7 +18,8 @@ const PAGE_HEAD: &str = include_str!("export.html");
 
 pub(super) fn run(args: &ExportArgs, shelf: &Shelf) -> Result<ExitCode, Fail> {
     let one = listed(shelf, args.session)?;
-    let said = messages(&one.file.file).map_err(|error| unreadable(&one, &error))?;
+    let branches = Branches::wanted(args.all);
+    let (said, left) = messages_of(&one.file.file, branches).map_err(|error| unreadable(&one, &error))?;
     let written = match &args.output {
         Some(path) => {
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -34,7 +35,10 @@ pub(super) fn run(args: &ExportArgs, shelf: &Shelf) -> Result<ExitCode, Fail> {
         None => write(args.format, &one, said, &mut BufWriter::new(io::stdout().lock())),
     };
     match written {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => {
+            tell_of_branches(left.get());
+            Ok(ExitCode::SUCCESS)
+        }
         // The reader has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         Err(error) => Err(Fail::new(format!("the session cannot be exported: {error}"))),

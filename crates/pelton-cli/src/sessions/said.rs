@@ -1,10 +1,12 @@
 //! What was said in a session, line by line, whatever happened to its file. One line is in memory at a time.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 
-use pelton::transcript::{whole_lines, withdrawn};
+use pelton::transcript::{conversation, whole_lines, withdrawn};
 use pelton_serve::plain;
 use serde_json::Value;
 use uuid::Uuid;
@@ -36,8 +38,46 @@ pub(super) enum Part {
     Media(String),
 }
 
-/// The messages of a file, in the order in which they were written. Those that were taken back were not said.
-pub(super) fn messages(file: &Path) -> io::Result<impl Iterator<Item = io::Result<Said>>> {
+/// Which messages of a file are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Branches {
+    /// Those of the conversation that would be gone on with.
+    Newest,
+    /// Those, too, that somebody went back to before.
+    All,
+}
+
+impl Branches {
+    pub fn wanted(all: bool) -> Self {
+        if all { Self::All } else { Self::Newest }
+    }
+}
+
+/// The messages of a file, in the order in which they were written, and how many there are of branches that are not wanted,
+/// once all were read. Those that were taken back were not said.
+pub(super) fn messages_of(file: &Path, branches: Branches) -> io::Result<(Messages, Rc<Cell<usize>>)> {
+    let left = Rc::new(Cell::new(0));
+    let said = messages(file)?;
+    if branches == Branches::All {
+        return Ok((Box::new(said), left));
+    }
+    let conversation = conversation(file).map_err(io::Error::other)?;
+    let counted = Rc::clone(&left);
+    let is_wanted = move |said: &io::Result<Said>| {
+        let id = said.as_ref().ok().and_then(|said| said.id.as_deref()?.parse().ok());
+        let is_wanted = id.is_none_or(|id: Uuid| conversation.contains(&id));
+        let is_seen = said.as_ref().is_ok_and(|said| !said.is_meta);
+        counted.set(counted.get() + usize::from(!is_wanted && is_seen));
+        is_wanted
+    };
+    Ok((Box::new(said.filter(is_wanted)), left))
+}
+
+/// Messages, one after the other.
+pub(super) type Messages = Box<dyn Iterator<Item = io::Result<Said>>>;
+
+/// All messages of a file, in the order in which they were written. Those that were taken back were not said.
+pub(super) fn messages(file: &Path) -> io::Result<impl Iterator<Item = io::Result<Said>> + use<>> {
     let withdrawn = withdrawn(file)?;
     let said = move |line: Vec<u8>| message(&line).filter(|said| !said.is_in(&withdrawn));
     Ok(whole_lines(file)?.filter_map(move |line| line.map(&said).transpose()))

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use pelton::transcript::{Listed, holder};
 use pelton_serve::plain;
 
-use super::said::{Part, call_line, messages};
+use super::said::{Branches, Part, call_line, messages_of};
 use super::{Shelf, list, moment, name_of, say, size};
 use crate::args::ShowArgs;
-use crate::fail::Fail;
+use crate::fail::{Fail, tell};
 
 pub(super) fn run(args: &ShowArgs, shelf: &Shelf) -> Result<ExitCode, Fail> {
     let one = listed(shelf, args.session)?;
@@ -34,7 +34,9 @@ pub(super) fn run(args: &ShowArgs, shelf: &Shelf) -> Result<ExitCode, Fail> {
     fact("open in", holder(&file.file).map(|holder| holder.to_string()));
     fact("file", Some(file.file.display().to_string()));
     say(&text)?;
-    for said in messages(&file.file).map_err(|error| unreadable(&one, &error))? {
+    let branches = Branches::wanted(args.all);
+    let (messages, left) = messages_of(&file.file, branches).map_err(|error| unreadable(&one, &error))?;
+    for said in messages {
         let said = said.map_err(|error| unreadable(&one, &error))?;
         let mut text = String::new();
         for part in said.parts() {
@@ -54,7 +56,16 @@ pub(super) fn run(args: &ShowArgs, shelf: &Shelf) -> Result<ExitCode, Fail> {
         }
         say(&text)?;
     }
+    tell_of_branches(left.get());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that there is more.
+pub(super) fn tell_of_branches(left: usize) {
+    if left > 0 {
+        let messages = if left == 1 { "message stands" } else { "messages stand" };
+        tell(&format!("{left} {messages} on branches that were left; --all shows them, too."));
+    }
 }
 
 /// A session by its id.

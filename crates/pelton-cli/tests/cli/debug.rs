@@ -135,3 +135,21 @@ fn pit_S5_logs_stay_below_their_caps() {
 fn model_again() -> pelton_testkit::ScriptedModel {
     model(Script::new().reply([text("Done.")]))
 }
+
+/// As the SDKs' own examples ask for it.
+#[test]
+fn a_log_can_go_to_standard_error() {
+    let place = Place::new();
+    let model = model(Script::new().step(Step::reply([text("PAYLOAD-said.")]).always()));
+    let mut talk = Talk::start(&place, &model, &["--debug-to-stderr"]);
+    talk.prompt("PAYLOAD-of-the-user");
+    talk.result();
+    let piped = talk.end();
+    let printed = place.task(&model, ["PAYLOAD-of-the-user", "--debug-to-stderr"]).run();
+    for (code, err) in [(piped.code, &piped.err), (printed.code, &printed.err)] {
+        assert_eq!(code, Some(0), "{err}");
+        assert!(err.contains("[start] pelton ") && err.contains("[api] "), "{err}");
+        assert!(!err.contains("PAYLOAD"), "{err}");
+    }
+    assert_eq!(files(&place), Vec::<PathBuf>::new());
+}

@@ -16,7 +16,9 @@ mod control; // what a client and pelton ask of each other
 mod crash; // killed in the middle, and gone on with
 mod crash_points; // killed at every point that has a name
 mod credentials; // who pays, and what happens when that runs out
+mod branches; // conversations that begin anew, or go on from elsewhere
 mod damage; // records that something happened to
+mod edited; // records that somebody wrote in
 mod debug; // what is noted of a session
 mod demo; // `pelton demo`
 mod frames; // stream-json and json, field by field
@@ -51,4 +53,5 @@ mod task; // one task, from the prompt to the answer
 mod trust; // what a directory may add
 mod trouble; // what goes wrong outside, told in one line
 mod wire; // what clients may ask and are told, beyond the everyday
+mod working_as; // the agent that a session works as, through several processes
 mod words; // the command line itself

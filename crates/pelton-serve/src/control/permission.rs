@@ -82,7 +82,7 @@ fn request(question: &Question) -> Value {
     };
     put("tool_name", json!(&*question.tool));
     put("display_name", json!(&*question.tool));
-    put("input", question.input.clone());
+    put("input", with_whole_path(question));
     put("tool_use_id", json!(&*question.call));
     let suggestions: Vec<Value> = question.suggestions.iter().map(Update::to_json).collect();
     put("permission_suggestions", json!(suggestions));
@@ -100,6 +100,21 @@ fn request(question: &Question) -> Value {
         put("requires_user_interaction", json!(true));
     }
     Value::Object(fields)
+}
+
+/// Its input. A path is told whole: whoever decides by it does not know where relative ones start.
+fn with_whole_path(question: &Question) -> Value {
+    let mut input = question.input.clone();
+    if matches!(question.access, Access::Read(_) | Access::Edit(_)) {
+        for name in ["file_path", "notebook_path"] {
+            if let Some(Value::String(path)) = input.get_mut(name)
+                && !path.starts_with(['/', '~'])
+            {
+                *path = question.cwd.join(&*path).to_string_lossy().into_owned();
+            }
+        }
+    }
+    input
 }
 
 /// The rule that wants somebody to be asked.

@@ -3,8 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::limits::{IMAGE_BYTES_MAX, IMAGE_EDGE_PX_MAX};
+use crate::media::look::{Format, Size};
+use crate::media::pages;
 
 /// What the model reads where something inside a result is damaged.
 const DAMAGED: &str = "[What was here is damaged in the record of this session.]";
@@ -156,6 +163,93 @@ pub(super) fn sendable_result(block: &str) -> Option<Cow<'_, str>> {
     }
     let written = fields.iter().map(|(name, value)| format!(r#""{name}":{value}"#));
     Some(Cow::Owned(format!("{{{}}}", written.collect::<Vec<_>>().join(","))))
+}
+
+/// A block of a message that is not as it was written, with nothing in it but what servers take for certain; `None` if that is
+/// not enough to send it. Thinking is left to whoever knows that it cannot be sent any more.
+pub(super) fn plain_block(block: &str) -> Option<Cow<'_, str>> {
+    let mut fields = serde_json::from_str::<Map<String, Value>>(block).ok()?;
+    let before = fields.clone();
+    if !matches!(fields.get("type")?.as_str()?, "thinking" | "redacted_thinking") {
+        make_plain(&mut fields)?;
+    }
+    Some(match fields == before {
+        true => Cow::Borrowed(block),
+        false => Cow::Owned(Value::Object(fields).to_string()),
+    })
+}
+
+fn make_plain(fields: &mut Map<String, Value>) -> Option<()> {
+    let kind = fields.get("type")?.as_str()?.to_owned();
+    let known: &[&str] = match kind.as_str() {
+        "text" => &["type", "text"],
+        "tool_use" => &["type", "id", "name", "input"],
+        "tool_result" => &RESULT_FIELDS,
+        "image" | "document" => &["type", "source"],
+        _ => return None,
+    };
+    fields.retain(|name, _| known.contains(&name.as_str()));
+    let is_text = |name: &str| fields.get(name).is_some_and(|value| value.is_string());
+    match kind.as_str() {
+        "text" => is_text("text").then_some(()),
+        "tool_use" => (is_text("id") && is_text("name")).then_some(()),
+        "tool_result" => {
+            let is_whole = is_text("tool_use_id");
+            fields.retain(|name, value| name != "is_error" || value.is_boolean());
+            if let Some(content) = fields.get_mut("content") {
+                plain_content(content);
+            }
+            is_whole.then_some(())
+        }
+        kind => fields.get_mut("source")?.as_object_mut().and_then(|source| plain_source(kind, source)),
+    }
+}
+
+/// What a result brought.
+fn plain_content(content: &mut Value) {
+    let note = || json!({"type": "text", "text": DAMAGED});
+    match content {
+        Value::String(_) => {}
+        Value::Array(parts) => {
+            for part in parts {
+                let is_plain = part.as_object_mut().is_some_and(|part| {
+                    matches!(part.get("type").and_then(Value::as_str), Some("text" | "image" | "document"))
+                        && make_plain(part).is_some()
+                });
+                if !is_plain {
+                    *part = note();
+                }
+            }
+        }
+        other => *other = json!([note()]),
+    }
+}
+
+/// Where a picture or a page comes from. What is here has to be what it says it is.
+fn plain_source(kind: &str, source: &mut Map<String, Value>) -> Option<()> {
+    let known: &[&str] = match source.get("type")?.as_str()? {
+        "base64" => &["type", "media_type", "data"],
+        "text" if kind == "document" => &["type", "media_type", "data"],
+        "url" => &["type", "url"],
+        _ => return None,
+    };
+    source.retain(|name, _| known.contains(&name.as_str()));
+    let text = |name: &str| source.get(name).and_then(Value::as_str);
+    match (text("type")?, kind) {
+        ("url", _) => text("url").filter(|url| url.starts_with("https://")).map(drop),
+        ("text", _) => text("data").filter(|_| text("media_type") == Some("text/plain")).map(drop),
+        (_, "document") => {
+            let bytes = BASE64.decode(text("data")?).ok()?;
+            (text("media_type") == Some("application/pdf") && pages::count(&bytes).is_some()).then_some(())
+        }
+        _ => {
+            let bytes = BASE64.decode(text("data")?).ok()?;
+            let fits = |size: Size| size.edge() <= IMAGE_EDGE_PX_MAX && bytes.len() <= IMAGE_BYTES_MAX;
+            let format = Format::of(&bytes)?;
+            (text("media_type") == Some(format.media_type()) && Size::of(&bytes).is_some_and(fits))
+                .then_some(())
+        }
+    }
 }
 
 /// Whether a server takes it inside a result.

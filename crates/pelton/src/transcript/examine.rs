@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::COMPACT_BOUNDARY;
 use super::blobs::Blobs;
-use super::read::{LINKS, ReadError, is_no_message};
+use super::read::{LINKS, Proven, ReadError, is_no_message, parent};
 use super::withdrawn::withdrawn;
 use crate::limits::{TRANSCRIPT_FAULTS_LISTED_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
@@ -107,6 +107,8 @@ pub enum FaultKind {
     ParentCycle,
     /// It is said to be a message, and nothing can be made of it.
     NotAMessage,
+    /// Its words are not those that were written.
+    Changed,
     /// A long text of it, which is kept beside the file, is not there.
     TextMissing,
     /// It is the result of a call that is not there.
@@ -127,6 +129,7 @@ impl FaultKind {
             Self::ParentMissing => "the line it follows is missing",
             Self::ParentCycle => "it follows itself",
             Self::NotAMessage => "no message can be made of it",
+            Self::Changed => "its words are not those that were written",
             Self::TextMissing => "a text of it is not there",
             Self::ResultWithoutCall => "a result without its call",
             Self::ResultRepeated => "a second result of one call",
@@ -201,7 +204,9 @@ struct Line<'a> {
     #[serde(borrow, default)]
     subtype: Option<Cow<'a, str>>,
     uuid: Option<Uuid>,
+    #[serde(default, deserialize_with = "parent")]
     parent_uuid: Option<Uuid>,
+    #[serde(default, deserialize_with = "parent")]
     logical_parent_uuid: Option<Uuid>,
     #[serde(default)]
     is_sidechain: bool,
@@ -264,21 +269,31 @@ impl Looking {
         }
         self.examined.lines += 1;
         self.examined.line_bytes_max = self.examined.line_bytes_max.max(bytes);
-        if self.blobs.as_ref().is_some_and(|blobs| blobs.whole(text).1) {
+        let (whole, is_lost) = match &self.blobs {
+            Some(blobs) => blobs.whole(text),
+            None => (Cow::Borrowed(text), false),
+        };
+        if is_lost {
             self.fault(FaultKind::TextMissing, place);
         }
+        let proven = Proven::of(&String::from_utf8_lossy(&whole));
         let text = String::from_utf8_lossy(text);
         if matches!(text, Cow::Owned(_)) {
             self.fault(FaultKind::NotUtf8, place);
         }
         match serde_json::from_str::<Line<'_>>(&text) {
             Ok(_) if is_no_message(&text) => self.fault(FaultKind::NotAMessage, place),
-            Ok(line) => self.read(&line, place),
+            Ok(line) => {
+                if !proven.words && !is_lost {
+                    self.fault(FaultKind::Changed, place);
+                }
+                self.read(&line, proven.place, place);
+            }
             Err(_) => self.fault(FaultKind::NotJson, place),
         }
     }
 
-    fn read(&mut self, line: &Line<'_>, place: u64) {
+    fn read(&mut self, line: &Line<'_>, is_in_place: bool, place: u64) {
         let kind = line.r#type.as_deref().unwrap_or("(none)");
         *self.examined.types.entry(kind.to_owned()).or_default() += 1;
         self.examined.boundaries += u64::from(line.subtype.as_deref() == Some(COMPACT_BOUNDARY));
@@ -288,7 +303,10 @@ impl Looking {
             self.fault(FaultKind::Repeated, place);
             return;
         }
-        self.parents.insert(id, Link { parent, line: self.number, place });
+        if !is_in_place {
+            self.fault(FaultKind::ParentMissing, place);
+        }
+        self.parents.insert(id, Link { parent: parent.filter(|_| is_in_place), line: self.number, place });
         let is_withdrawn = self.withdrawn.contains(&id);
         self.examined.withdrawn += u64::from(is_withdrawn);
         if line.is_sidechain || is_withdrawn {

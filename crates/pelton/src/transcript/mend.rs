@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::blobs::Blobs;
-use super::read::{LINKS, Loaded, is_no_message};
+use super::read::{LINKS, Loaded, Proven, is_no_message};
 use super::window::{read_window, window_start};
 use super::withdrawn::withdrawn;
-use super::{DIRECTORY_FIELD, QUESTION_LINE, TOMBSTONE_LINE};
+use super::{DIRECTORY_FIELD, PROOF_FIELD, QUESTION_LINE, TOMBSTONE_LINE};
 use crate::event::LoopKind;
 use crate::history::History;
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
@@ -68,6 +68,8 @@ pub struct Mended {
     pub lines_left_out: u64,
     /// Lines that follow another line than they said, because that one is not there.
     pub lines_joined: u64,
+    /// Lines whose words are not those that were written. They are in the new file as they are.
+    pub lines_changed: u64,
     /// Lines that a summary stands for, which are not in the new file either.
     pub lines_summed_up: u64,
     /// Accounts of results that were left out.
@@ -130,7 +132,8 @@ fn made(from: &Path, to: &Path, session: Uuid, leaves: Leaves) -> io::Result<Men
     let new = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
     let written = withdrawn(from)
         .and_then(|withdrawn| {
-            written(lines, io::BufWriter::new(new), Mender::new(session, leaves, withdrawn))
+            let mender = Mender::new(session, leaves, withdrawn);
+            written(lines, &Blobs::beside(from), io::BufWriter::new(new), mender)
         })
         .and_then(|mended| Blobs::beside(from).share(&Blobs::beside(to)).map(|()| mended));
     if written.is_err() {
@@ -142,6 +145,7 @@ fn made(from: &Path, to: &Path, session: Uuid, leaves: Leaves) -> io::Result<Men
 
 fn written(
     mut lines: impl BufRead,
+    blobs: &Blobs,
     mut new: io::BufWriter<fs::File>,
     mut mender: Mender,
 ) -> io::Result<Mended> {
@@ -165,7 +169,7 @@ fn written(
                 mender.pass(said);
                 mended.lines_summed_up += 1;
             }
-            Ok(said) => match mender.line(said, &mut mended) {
+            Ok(said) => match mender.line(said, &proven(blobs, &text[start..]), &mut mended) {
                 Some(kept) => {
                     let mut kept = serde_json::to_vec(&kept)?;
                     kept.push(b'\n');
@@ -178,7 +182,7 @@ fn written(
             Err(_) => mended.lines_left_out += 1,
         }
     }
-    if mended.lines_left_out > 0 || mended.lines_joined > 0 {
+    if mended.lines_left_out > 0 || mended.lines_joined > 0 || mended.lines_changed > 0 {
         // Nothing else in the new file tells that thinking in it may be bound to what is not there any more.
         let note = json!({"type": "system", "subtype": "loop_event", "kind": LoopKind::Repair.name(),
             "reason": "the record was made anew without what was damaged", "turn": 0, "sessionId": mender.session});
@@ -188,6 +192,10 @@ fn written(
     }
     new.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     Ok(mended)
+}
+
+fn proven(blobs: &Blobs, line: &[u8]) -> Proven {
+    Proven::of(&String::from_utf8_lossy(&blobs.whole(line).0))
 }
 
 struct Mender {
@@ -222,7 +230,12 @@ impl Mender {
         self.directory = said.remove(DIRECTORY_FIELD).or(self.directory.take());
     }
 
-    fn line(&mut self, mut said: Map<String, Value>, mended: &mut Mended) -> Option<Map<String, Value>> {
+    fn line(
+        &mut self,
+        mut said: Map<String, Value>,
+        proven: &Proven,
+        mended: &mut Mended,
+    ) -> Option<Map<String, Value>> {
         if said.contains_key("sessionId") {
             said.insert("sessionId".to_owned(), self.session.to_string().into());
         }
@@ -236,10 +249,17 @@ impl Mender {
         }
         for field in ["parentUuid", "logicalParentUuid"] {
             let parent = said.get(field).and_then(Value::as_str);
-            if parent.is_some_and(|parent| !self.seen.contains(parent)) {
+            let is_lost = parent.is_some_and(|parent| !self.seen.contains(parent));
+            if is_lost || (!proven.place && field == "parentUuid") {
                 said.insert(field.to_owned(), self.last.clone().into());
                 mended.lines_joined += 1;
+                // It was about another place.
+                said.remove(PROOF_FIELD);
             }
+        }
+        if !proven.words {
+            mended.lines_changed += 1;
+            said.remove(PROOF_FIELD);
         }
         let account = said.get("toolUseResult").map_or(0, |account| account.to_string().len());
         if self.leaves != Leaves::WhatIsDamaged && account > ACCOUNT_BYTES_KEPT_MAX {

@@ -46,6 +46,9 @@ const TOMBSTONE_LINE: &str = "tombstone";
 /// In the first line that a process writes: names the directory it works in.
 const DIRECTORY_FIELD: &str = "directoryId";
 
+/// In lines of the conversation: shows that they are as they were written.
+const PROOF_FIELD: &str = "proof";
+
 /// Marks the lines about questions to people, and what they say.
 const QUESTION_LINE: &str = "permission-question";
 const ASKED: &str = "asked";

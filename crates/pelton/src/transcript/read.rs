@@ -16,8 +16,8 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use pelton_model::Prefix;
 use pelton_model::json::without_halves;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -224,7 +224,9 @@ pub(super) struct Line<'a> {
     request: Option<&'a RawValue>,
     #[serde(default)]
     queued_ids: Vec<Uuid>,
+    #[serde(default, deserialize_with = "parent")]
     parent_uuid: Option<Uuid>,
+    #[serde(default, deserialize_with = "parent")]
     logical_parent_uuid: Option<Uuid>,
     edit_id: Option<EditId>,
     by: Option<String>,
@@ -259,7 +261,39 @@ pub(super) struct Line<'a> {
     attachment: Option<&'a RawValue>,
 }
 
+/// The name of a line that is followed. What is no name is that of nobody: something was followed, and nothing says what.
+pub(super) fn parent<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Uuid>, D::Error> {
+    let named = Option::<&'de RawValue>::deserialize(json)?;
+    Ok(named.map(|named| serde_json::from_str(named.get()).unwrap_or(Uuid::max())))
+}
+
+/// What a whole line proves of itself.
+pub(super) struct Proven {
+    /// Nothing speaks against its words being those that were written.
+    pub words: bool,
+    /// Or against its standing behind the line that it names.
+    pub place: bool,
+}
+
+impl Proven {
+    pub fn of(line: &str) -> Self {
+        let line = serde_json::from_str::<Line<'_>>(line);
+        let words = line.as_ref().map_or(true, Line::is_as_written);
+        Self { words, place: line.as_ref().map_or(true, Line::follows_what_it_says) }
+    }
+}
+
 impl Line<'_> {
+    fn follows_what_it_says(&self) -> bool {
+        self.proven_behind(self.parent_uuid.or(self.logical_parent_uuid))
+    }
+
+    /// Whether nothing speaks against its standing behind a line. Copies of sessions have other names for all lines.
+    fn proven_behind(&self, parent: Option<Uuid>) -> bool {
+        let proof = self.proof.as_deref().filter(|_| self.forked_from.is_none());
+        proof.is_none_or(|proof| Proof(proof).follows(parent))
+    }
+
     /// Whether nothing speaks against its words being those that were written.
     fn is_as_written(&self) -> bool {
         #[derive(Deserialize)]
@@ -535,8 +569,8 @@ impl Lines {
         self.queue.consumed(&line.queued_ids);
         self.queue.consumed(&[id]);
         self.mode = line.permission_mode.as_deref().and_then(Mode::from_name).or(self.mode);
-        let (mut damaged, shared) = (0, shared.filter(|_| is_as_read));
         let is_as_written = line.is_as_written();
+        let (mut damaged, shared) = (0, shared.filter(|_| is_as_read && is_as_written));
         let read = entries(&line, id, &Source { line: shared, is_as_written }, &mut damaged);
         let entries = read.unwrap_or_else(|| {
             (self.skipped, damaged) = (self.skipped + 1, damaged + 1);
@@ -572,14 +606,11 @@ impl Lines {
     /// The line that a line follows. Where that name is damaged, the line before it may prove to be the one.
     fn parent_of(&self, line: &Line<'_>) -> (Option<Uuid>, Follows) {
         let named = line.parent_uuid.or(line.logical_parent_uuid);
-        let Some(proof) = line.proof.as_deref().filter(|_| line.forked_from.is_none()).map(Proof) else {
-            return (named, Follows::AsItSays);
-        };
-        if proof.follows(named) {
+        if line.follows_what_it_says() {
             return (named, Follows::AsItSays);
         }
         let before = self.links.last().map(|link| link.id);
-        match before.filter(|before| proof.follows(Some(*before))) {
+        match before.filter(|before| line.proven_behind(Some(*before))) {
             Some(before) => (Some(before), Follows::AsItSays),
             // Whatever it names: behind the line before it, nothing is lost.
             None => (None, Follows::Another),

@@ -21,7 +21,8 @@ use super::read::read_from;
 use super::requests::kept_text;
 use super::{
     AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD,
-    GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE,
+    GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, PROOF_FIELD, QUESTION_LINE, REQUEST_LINE, RequestFacts,
+    TOMBSTONE_LINE,
 };
 use crate::event::Synthetic;
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
@@ -559,7 +560,7 @@ impl Transcript {
             .field("uuid", summary.id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
-            .field_if("proof", proof("user", &summary.json, Some(edit.id)));
+            .field_if(PROOF_FIELD, proof("user", &summary.json, Some(edit.id)));
         bytes.extend(self.set_aside(&line.finish_line(), SetAside::Media)?);
         if let Some(agent) = &self.facts.works_as {
             // Whoever goes on reads from here.
@@ -608,7 +609,7 @@ impl Transcript {
             .field("uuid", id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
-            .field_if("proof", proof)
+            .field_if(PROOF_FIELD, proof)
             .finish_line();
         let line = match aside {
             Some(what) => self.set_aside(&line, what)?,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::Line;
 use crate::history::{Entry, Kind, Origin, Piece, names};
-use crate::transcript::block::{Block, sendable_result};
+use crate::transcript::block::{Block, plain_block, sendable_result};
 
 /// Lines above this size are not copied: what they hold is shared with what was read.
 pub(super) const LONG_LINE_BYTES: usize = 1024 * 1024;
@@ -111,6 +111,14 @@ pub(super) fn entries(
         blocks.into_iter().map(RawValue::get).collect()
     };
     let all = blocks.len();
+    let plain: Vec<Cow<'_, str>>;
+    let blocks = if source.is_as_written {
+        blocks
+    } else {
+        plain = blocks.iter().filter_map(|block| plain_block(block)).collect();
+        *damaged += all - plain.len();
+        plain.iter().map(Cow::as_ref).collect()
+    };
     let entry = |kind: Kind, blocks: &[&str]| {
         Entry::new(id, at, kind, source.array_of(message.content.get(), all, blocks)).ok()
     };
