@@ -299,6 +299,15 @@ pub(super) struct Found {
     pub servers: Result<Value, String>,
 }
 
+/// Where a project names servers: in this directory, and above it as far as its repository goes. The nearest first.
+pub(super) fn project_files(cwd: &Path) -> Vec<PathBuf> {
+    let root = super::project_root(cwd);
+    // A further checkout of a repository is not below its root: then it is looked at alone.
+    let top = if cwd.starts_with(&root) { root.as_path() } else { cwd };
+    let dirs = cwd.ancestors().take_while(|dir| dir.starts_with(top));
+    dirs.map(|dir| dir.join(".mcp.json")).collect()
+}
+
 /// What files name, the nearest to the user and the project first.
 pub(super) fn configured(env: &Env, cwd: &Path, sources: &Sources) -> Vec<Found> {
     let mut found = Vec::new();
@@ -320,10 +329,7 @@ pub(super) fn configured(env: &Env, cwd: &Path, sources: &Sources) -> Vec<Found>
         }
     }
     if sources.project {
-        // A further checkout of a repository is not below its root: then it is looked at alone.
-        let top = if cwd.starts_with(&root) { root.as_path() } else { cwd };
-        let dirs = cwd.ancestors().take_while(|dir| dir.starts_with(top));
-        found.extend(dirs.map(|dir| dir.join(".mcp.json")).filter_map(|file| {
+        found.extend(project_files(cwd).into_iter().filter_map(|file| {
             let servers = in_file(&file, CONFIG_BYTES_MAX).transpose()?;
             let servers = servers.map(|mut written| written["mcpServers"].take());
             Some(Found { scope: Scope::Project, file, servers })
@@ -426,6 +432,51 @@ mod tests {
         let servers = named(&env, &work, &["--strict-mcp-config", "--mcp-config", &said.to_string()]);
         let Reach::Program(program) = &servers[0].reach else { panic!() };
         assert_eq!((servers.len(), program.env[0].1.as_str()), (1, "sk-mine"));
+    }
+
+    /// Servers that are named above the directory of a session belong to what is trusted there, like its own: who trusts it further in
+    /// has seen them, and what is seen in one directory stays seen in the others.
+    #[test]
+    fn servers_named_above_are_approved_with_the_directory() {
+        let (dir, env) = place();
+        let work = dir.path().join("work");
+        let sub = work.join("sub/deep");
+        std::fs::create_dir_all(&sub).unwrap();
+        std::fs::create_dir_all(work.join("other")).unwrap();
+        std::fs::create_dir(work.join(".git")).unwrap();
+        let write = |file: &str, servers: Value| {
+            std::fs::write(work.join(file), json!({"mcpServers": servers}).to_string()).unwrap();
+        };
+        write(".mcp.json", json!({"top": {"command": "x"}, "both": {"command": "x"}}));
+        write("sub/.mcp.json", json!({"middle": {"command": "x"}, "both": {"command": "y"}}));
+        write("other/.mcp.json", json!({"other": {"command": "x"}}));
+        std::fs::write(dir.path().join(".mcp.json"), r#"{"mcpServers": {"outside": {"command": "x"}}}"#)
+            .unwrap();
+        let told = |dir: &Path| -> Vec<String> {
+            let mut names: Vec<String> =
+                Trust::in_dir(&env, dir).servers(&env).into_iter().map(|(name, _)| name).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(told(&sub), ["both", "middle", "top"]);
+        assert_eq!(told(&work), ["both", "top"]);
+        let started = |dir: &Path| -> Vec<String> {
+            let args = Args::parse_from(["pelton"]).run;
+            let named = servers(&args, &env, dir, &Settings::default(), &[], Watched::Interactive).unwrap();
+            let mut names: Vec<String> = named.servers.into_iter().map(|server| server.name).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(started(&sub), [""; 0], "nobody has seen them");
+        Trust::in_dir(&env, &sub).say(&env, true).unwrap();
+        assert_eq!(started(&sub), ["both", "middle", "top"]);
+        Trust::in_dir(&env, &work.join("other")).say(&env, true).unwrap();
+        assert_eq!(started(&work.join("other"))[1..], ["other", "top"]);
+        assert_eq!(started(&sub), ["both", "middle", "top"], "what was seen stays seen");
+        write(".mcp.json", json!({"top": {"command": "changed"}}));
+        assert_eq!(started(&sub), ["middle"], "it is not the one that was approved");
+        Trust::in_dir(&env, &sub).say(&env, false).unwrap();
+        assert_eq!(started(&sub), [""; 0]);
     }
 
     #[test]

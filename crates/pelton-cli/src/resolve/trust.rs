@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::env::Env;
 use super::layers::{Files, SETTINGS_BYTES_MAX, text_of};
+use super::mcp::project_files;
 use super::repository::Repository;
 use super::sessions::config_dir;
 use super::skills::powers_of_agents;
@@ -160,19 +161,34 @@ impl Trust {
         }
     }
 
+    /// The servers that files name here and above, as far as the trust goes. Of several of one name the nearest counts.
     fn brought_servers(&self) -> Map<String, Value> {
-        let text = text_of(&self.dir.join(".mcp.json"), STATE_BYTES_MAX).ok().flatten();
-        let mut brought: Value = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        match brought["mcpServers"].take() {
-            Value::Object(servers) => servers,
-            _ => Map::new(),
+        let mut all = Map::new();
+        for file in project_files(&self.dir) {
+            let text = text_of(&file, STATE_BYTES_MAX).ok().flatten();
+            let mut brought: Value =
+                text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+            if let Value::Object(servers) = brought["mcpServers"].take() {
+                for (name, definition) in servers {
+                    all.entry(name).or_insert(definition);
+                }
+            }
         }
+        all
     }
 
-    /// What is remembered of the servers that somebody saw.
-    fn shown_servers(&self, trusted: bool) -> Value {
-        let servers = self.brought_servers().into_iter().filter(|_| trusted);
-        servers.map(|(name, definition)| (name, Value::from(fingerprint(&definition)))).collect()
+    /// What is remembered of the servers that somebody saw. What was seen in other directories of the same repository stays seen.
+    fn shown_servers(&self, env: &Env, trusted: bool) -> Value {
+        if !trusted {
+            return Value::Object(Map::new());
+        }
+        let mut shown = match state_of(env, &self.root)[APPROVED_SERVERS].take() {
+            Value::Object(shown) => shown,
+            _ => Map::new(),
+        };
+        let brought = self.brought_servers().into_iter();
+        shown.extend(brought.map(|(name, definition)| (name, Value::from(fingerprint(&definition)))));
+        Value::Object(shown)
     }
 
     /// Remembers the answer. About the home it is never remembered.
@@ -183,7 +199,7 @@ impl Trust {
         self.remember(env, || {
             vec![
                 (ACCEPTED, trusted.into()),
-                (APPROVED_SERVERS, self.shown_servers(trusted)),
+                (APPROVED_SERVERS, self.shown_servers(env, trusted)),
                 (APPROVED_SETTINGS, self.shown_settings(env, trusted)),
             ]
         })

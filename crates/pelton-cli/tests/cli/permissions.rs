@@ -276,6 +276,89 @@ fn what_agents_look_at_all_day_and_work_beside_protected_names_is_not_asked_abou
 }
 
 #[test]
+fn names_that_only_running_it_would_tell_and_texts_that_decoders_hand_to_a_shell_are_no_way_around() {
+    check("eighth_reach.jsonl", 800);
+}
+
+#[test]
+fn what_people_and_models_type_to_look_around_is_not_asked_about_a_directory_further_in_either() {
+    check("eighth_looks.jsonl", 700);
+}
+
+/// Git in a directory of the same repository does what it does where the session is. A repository of its own there says itself what runs.
+#[test]
+fn git_is_asked_about_in_another_directory_only_where_that_is_another_repository() {
+    let lines = [
+        "git -C src status",
+        "git -C src/lib log --oneline -3 -- mod.rs",
+        "cd src && git status",
+        "cd src; git diff; cd ..",
+        "(cd src/lib && git log -1)",
+        "cd src && ls && git ls-files | xargs wc -l",
+    ];
+    let top = [
+        "cd \"$(git rev-parse --show-toplevel)\" && git status",
+        "cd $(git rev-parse --show-toplevel) && git status",
+        "cd \"$(git rev-parse --show-toplevel 2>/dev/null)\" && ls && cat README.md",
+        "cd \"$(git rev-parse --show-toplevel)/src\" && ls -la",
+        "ls \"$(git rev-parse --show-toplevel)\"",
+        "cat \"$(git rev-parse --show-toplevel)/README.md\"",
+        "git -C \"$(git rev-parse --show-toplevel)\" status -s",
+    ];
+    let repository = || {
+        let place = place();
+        place.put(".git/HEAD", "ref: refs/heads/main\n");
+        place.put(".git/config", "[core]\n\tbare = false\n");
+        place
+    };
+    let own = repository();
+    judged(&own, "default", &json!({}), &[&lines[..], &top].concat(), "allow");
+    judged(&own, "plan", &json!({}), &lines, "allow");
+    // Outside of a repository nobody knows what git says.
+    judged(&place(), "default", &json!({}), &lines, "allow");
+    judged(&place(), "default", &json!({}), &top, "ask");
+    // Where git says nothing, the path begins at the root.
+    judged(&own, "default", &json!({}), &["cat \"$(git rev-parse --show-toplevel)/etc/passwd\""], "ask");
+    for (file, text) in [("src/.git/HEAD", "x"), ("src/.git", "gitdir: ../x"), ("src/HEAD", "ref: x")] {
+        let nested = repository();
+        nested.put(file, text);
+        judged(&nested, "default", &json!({}), &lines, "ask");
+        judged(&nested, "default", &json!({}), &["git -C docs status", "cd docs && git log"], "allow");
+    }
+    for config in ["[core]\n\tworkTree = /etc\n", "[include]\n\tpath = x\n"] {
+        let elsewhere = repository();
+        elsewhere.put(".git/config", config);
+        judged(&elsewhere, "default", &json!({}), &top, "ask");
+    }
+    // A line that changes something may make a repository there.
+    let made = ["mkdir -p src/x && git -C src status", "echo x > src/a && cd src && git status"];
+    judged(&own, "acceptEdits", &json!({}), &made, "ask");
+    // A link may lead to another repository.
+    let linked = repository();
+    std::os::unix::fs::symlink(linked.home(), linked.work().join("out")).unwrap();
+    judged(&linked, "default", &json!({}), &["git -C out status", "cd out && git status"], "ask");
+}
+
+/// In a line that nobody can read a pattern counts that would match a protected name.
+#[test]
+fn patterns_over_protected_names_are_asked_about_where_a_line_cannot_be_read() {
+    let long = format!("# {}\n", "x".repeat(11_000));
+    let lines: Vec<String> =
+        ["> .g*t/config", "tee .gi?/config", "> .{g,h}it/config", "> .g${x}/config", "> .[g]it/x"]
+            .iter()
+            .map(|line| format!("{long}echo {line}"))
+            .collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    judged(&place(), "default", &json!({"allow": ["Bash"]}), &lines, "ask");
+    let fine: Vec<String> = ["> src/*.rs", "'/.*/' '.foo*' \"$x\"", "> a.g*t"]
+        .iter()
+        .map(|line| format!("{long}echo {line}"))
+        .collect();
+    let fine: Vec<&str> = fine.iter().map(String::as_str).collect();
+    judged(&place(), "default", &json!({"allow": ["Bash"]}), &fine, "allow");
+}
+
+#[test]
 fn numbers_commits_and_names_that_a_line_asks_for_are_looked_at_unasked() {
     check("fifth_looks.jsonl", 450);
 }

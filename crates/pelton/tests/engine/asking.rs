@@ -556,3 +556,76 @@ async fn somebody_who_crashes_has_not_allowed_it() {
     assert!(notes.begun().is_empty());
     assert!(results_in(&stage.request(2))[0].2.contains("crashed"));
 }
+
+/// What a call would be refused for whatever the answer is, nobody is asked about: a file that was not read, a text that is not there, a
+/// directory, input that is not whole. A rule that denies says no more than that.
+#[tokio::test]
+async fn nobody_is_asked_about_an_edit_that_cannot_happen() {
+    let notebook = json!({"cells": [{"id": "c", "cell_type": "code", "source": "1", "metadata": {},
+        "outputs": [], "execution_count": null}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    let edit = |file: &str, old: &str, new: &str| {
+        tool("Edit", json!({"file_path": file, "old_string": old, "new_string": new}))
+    };
+    let write = |file: &str| tool("Write", json!({"file_path": file, "content": "new\n"}));
+    let cell = |file: &str, id: Option<&str>| {
+        tool("NotebookEdit", json!({"notebook_path": file, "cell_id": id, "new_source": "2"}))
+    };
+    let cases = [
+        (None, edit("a.txt", "one", "two"), "has not been read in this session"),
+        (None, write("a.txt"), "has not been read in this session"),
+        (None, cell("n.ipynb", Some("c")), "has not been read in this session"),
+        (None, cell("n.ipynb", None), "`cell_id` is missing"),
+        (None, edit("gone.txt", "one", "two"), "does not exist"),
+        (None, edit("gone/gone.txt", "one", "two"), "does not exist"),
+        (None, edit("dir", "one", "two"), "is a directory"),
+        (None, write("dir"), "is a directory"),
+        (None, edit("a.txt", "", "two"), "is not empty"),
+        (None, edit("n.ipynb", "", "two"), "NotebookEdit"),
+        (Some("a.txt"), edit("a.txt", "absent", "two"), "`old_string` is not in it"),
+        (Some("a.txt"), edit("a.txt", "o", "two"), "Add surrounding lines until it is unique"),
+        (Some("n.ipynb"), cell("n.ipynb", Some("d")), "has no cell 'd'"),
+    ];
+    for (read, call, why) in cases {
+        let first = read.map(|file| tool("Read", json!({"file_path": file})));
+        let script = Script::new().reply(first.into_iter().chain([call])).reply([text("Done.")]);
+        let stage = Stage::new(script).await;
+        std::fs::write(stage.path("a.txt"), "one\ntwo o\n").unwrap();
+        std::fs::write(stage.path("n.ipynb"), notebook.to_string()).unwrap();
+        std::fs::create_dir(stage.path("dir")).unwrap();
+        let person = Person::who(|_| Some(Answer::allow()));
+        let notes = Notes::default();
+        run(&mut engine(&stage, &person, &notes, |_| {}), "Go.").await.assert_completed();
+        let (_, is_error, words) = results_in(&stage.request(2)).pop().unwrap();
+        assert!(is_error && words.contains(why), "{why}: {words}");
+        assert!(person.asked().is_empty(), "{why}");
+        assert!(!stage.path("gone").exists(), "looking makes nothing");
+    }
+}
+
+/// What can happen is asked about, once, and what a rule denies is told by nothing else.
+#[tokio::test]
+async fn edits_that_can_happen_are_asked_about_and_denied_ones_say_nothing_of_the_file() {
+    let edit = || tool("Edit", json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"}));
+    let write = tool("Write", json!({"file_path": "sub/b.txt", "content": "new\n"}));
+    let read = tool("Read", json!({"file_path": "a.txt"}));
+    let script = Script::new().reply([read, edit(), write]).reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    std::fs::write(stage.path("a.txt"), "one\n").unwrap();
+    let person = Person::who(|question| {
+        Some(if &*question.tool == "Edit" { Answer::allow() } else { Answer::deny("") })
+    });
+    run(&mut engine(&stage, &person, &Notes::default(), |_| {}), "Go.").await.assert_completed();
+    let asked: Vec<String> = person.asked().iter().map(|question| question.tool.to_string()).collect();
+    assert_eq!(asked, ["Edit", "Write"]);
+    assert_eq!(std::fs::read_to_string(stage.path("a.txt")).unwrap(), "two\n");
+    assert!(!stage.path("sub").exists(), "nothing is made before somebody agrees");
+
+    let stage = Stage::new(Script::new().reply([edit()]).reply([text("Done.")])).await;
+    std::fs::write(stage.path("a.txt"), "one\n").unwrap();
+    let mut engine = engine(&stage, &person, &Notes::default(), |options| {
+        options.rules.deny.push("Edit(a.txt)".parse().unwrap());
+    });
+    run(&mut engine, "Go.").await.assert_completed();
+    let words = results_in(&stage.request(2)).remove(0).2;
+    assert!(words.contains("Denied by the permission rule") && !words.contains("read"), "{words}");
+}

@@ -27,6 +27,7 @@ pub(super) fn is_known(name: &str) -> bool {
             | "dirs"
             | "compgen"
             | "complete"
+            | "kill"
     )
 }
 
@@ -41,7 +42,12 @@ pub(super) fn tells_only(name: &str, args: &[Arg]) -> bool {
         ("ulimit", []) => true,
         ("ulimit", [one]) => one.len() == 2 && one.starts_with('-'),
         ("hash", ["-l"]) | ("alias" | "complete", ["-p"]) | ("dirs", ["-v" | "-p" | "-l"]) => true,
-        ("trap", ["-l"]) => true,
+        ("trap", ["-l"]) | ("kill", ["-l" | "-L"]) => true,
+        // Whether a process is there.
+        ("kill", ["-0", processes @ ..]) => {
+            processes.iter().all(|process| process.bytes().all(|byte| byte.is_ascii_digit()))
+        }
+        ("hash", ["-t", names @ ..]) => names.iter().all(|name| is_word(name)),
         ("trap", ["-p", signals @ ..]) => signals.iter().all(|signal| is_word(signal)),
         ("shopt", [options @ .., name]) if is_word(name) => options.iter().all(|option| asks_shopt(option)),
         ("shopt", options) => options.iter().all(|option| asks_shopt(option)),

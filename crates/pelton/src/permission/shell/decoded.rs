@@ -51,8 +51,9 @@ fn before(command: &Command, script: &Script, depth: usize) -> Output {
     let Some((stage, number)) = stage.and_then(|stage| Some((stage, stage.number.checked_sub(1)?))) else {
         return Output::Elsewhere;
     };
-    let is_it = |at: Option<Stage>| at.is_some_and(|it| it.pipeline == stage.pipeline && it.number == number);
-    if let Some(before) = script.commands.iter().find(|other| is_it(other.place.stage)) {
+    let is_stage = |at: Stage| at.pipeline == stage.pipeline && at.number == number;
+    let is_it = |other: &&Command| other.place.stage.is_some_and(is_stage);
+    if let Some(before) = script.commands.iter().find(is_it) {
         return output(before, script, depth);
     }
     // A group or a loop: what its commands write comes one behind the other.
@@ -63,7 +64,9 @@ fn before(command: &Command, script: &Script, depth: usize) -> Output {
                 .is_some_and(|(this, next)| this.pipeline == next.pipeline && next.number > this.number)
         })
     };
-    let inside = script.commands.iter().filter(|other| is_it(other.place.fed) && !other.words.is_empty());
+    let at = script.commands.iter().position(|other| other.place.stage == Some(stage)).unwrap_or_default();
+    let count = script.commands[..at].iter().rev().take_while(|other| other.place.nested).count();
+    let inside = script.commands[at - count..at].iter().filter(|other| !other.words.is_empty());
     let mut texts = Vec::new();
     for command in inside.filter(is_last) {
         match output(command, script, depth) {

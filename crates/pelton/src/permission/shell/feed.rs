@@ -187,6 +187,21 @@ pub(super) fn executed(words: &[Arg], many: bool, below: &[Files]) -> Option<Loo
     given(&words, &Feed::below(below.to_vec()), false)
 }
 
+/// What a command of `fd -x` looks at, or of `fd -X`, which hands it many names at once. Older ones put nothing in front of a name.
+pub(super) fn handed(words: &[Arg], many: bool, below: &[Files]) -> Option<Look> {
+    let is_marked = |word: &Arg| word.literal().is_none_or(|text| text.contains('{'));
+    let mut named = match words.iter().any(is_marked) {
+        true => with_names(words, "{}")?,
+        false => words.iter().cloned().chain([Arg::certain(NAME)]).collect(),
+    };
+    if many {
+        let last = named.last().filter(|word| is_name(word))?.clone();
+        named.push(last);
+    }
+    (!named.iter().any(|word| word.literal().is_some_and(|text| text.contains('{')))).then_some(())?;
+    given(&named, &Feed::below(below.to_vec()), true)
+}
+
 /// A name of a commit.
 const COMMIT: &str = "0000000";
 
@@ -351,7 +366,8 @@ fn names(args: &[Arg]) -> Option<Feed> {
 fn lists_commits(args: &[Arg]) -> bool {
     let mut is_bare = args[0].literal() == Some("rev-list");
     let is_plain = |text: &str| {
-        let options = ["--all", "--branches", "--no-merges", "--merges", "--reverse", "--first-parent", "-n"];
+        let options =
+            ["--", "--all", "--branches", "--no-merges", "--merges", "--reverse", "--first-parent", "-n"];
         let values = ["--since=", "--until=", "--author=", "--grep=", "--max-count=", "--skip="];
         !text.starts_with('-')
             || options.contains(&text)

@@ -2,8 +2,8 @@
 
 use super::arg::{Arg, Files};
 use super::feed;
-use super::look::{Look, is_number, is_value};
-use super::programs::{Takes, find_takes};
+use super::look::{Look, is_number, is_value, understand};
+use super::programs::{self, Takes, find_takes};
 
 /// What it looks at, if looking is all that it does.
 pub(super) fn look(args: &[Arg]) -> Option<Look> {
@@ -43,6 +43,25 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         }
     }
     look.files.extend(files);
+    Some(look)
+}
+
+/// What `fd` looks at, with a command for what it finds behind its own words.
+pub(super) fn fd(args: &[Arg]) -> Option<Look> {
+    let program = programs::program("fd")?;
+    let runs = |arg: &Arg| matches!(arg.literal(), Some("-x" | "-X" | "--exec" | "--exec-batch"));
+    let Some(at) = args.iter().position(runs) else { return understand(program, args) };
+    let mut look = understand(program, &args[..at])?;
+    let many = matches!(args[at].literal(), Some("-X" | "--exec-batch"));
+    let command: Vec<Arg> =
+        args[at + 1..].iter().take_while(|arg| arg.literal() != Some(";")).cloned().collect();
+    // Behind a semicolon there would be more of its own words.
+    (at + 1 + command.len() >= args.len() - 1).then_some(())?;
+    let run = feed::handed(&command, many, &look.files)?;
+    look.files.extend(run.files);
+    look.reach = look.reach.max(run.reach);
+    look.splits |= run.splits;
+    look.minds_names |= run.minds_names;
     Some(look)
 }
 

@@ -4,6 +4,7 @@ use pelton_shell::Part;
 
 use super::arg::{Arg, Files};
 use super::look::{Look, understand};
+use super::names_of;
 use super::programs::{DIGITS, Operands, PLAIN, Program, Reach};
 
 /// What it looks at, if looking is all that it does.
@@ -18,6 +19,7 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             command,
             ..,
         ] if !command.starts_with('-') => (format!("{group} {command}"), &args[2..]),
+        ["archive", "--list" | "-l"] if args.len() == 2 => ("archive --list".to_owned(), &args[2..]),
         // A patch that is told of, and not applied.
         ["apply", told @ ("--stat" | "--numstat" | "--summary" | "--check"), ..] => {
             (format!("apply {told}"), &args[2..])
@@ -45,17 +47,31 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     look.files.extend(in_revisions);
     // What it names is seen from there; what a pattern becomes is seen from here.
     for dir in &works_in {
-        let Files::Named(dir) = dir else { return None };
-        for file in &mut look.files {
-            match file {
-                Files::Named(path) if !path.starts_with('/') => *path = format!("{dir}/{path}"),
-                Files::Named(_) => {}
-                _ => return None,
-            }
-        }
+        look.files = look.files.iter().map(|file| below(dir, file)).collect::<Option<_>>()?;
     }
     look.works_in = works_in;
     Some(look)
+}
+
+/// A path as it is seen from a directory; `None` if nobody can say. A pattern is matched where the line is run.
+fn below(dir: &Files, file: &Files) -> Option<Files> {
+    let Files::Named(path) = file else { return None };
+    if path.starts_with('/') {
+        return Some(file.clone());
+    }
+    match dir {
+        Files::Named(dir) => Some(Files::Named(format!("{dir}/{path}"))),
+        Files::InHome(dir) => Some(Files::InHome(format!("{dir}/{path}"))),
+        Files::InRepository { rest, may_split } => {
+            let rest = match (rest.as_str(), path.as_str()) {
+                (rest, ".") => rest.to_owned(),
+                ("", path) => path.to_owned(),
+                (rest, path) => format!("{rest}/{path}"),
+            };
+            Some(Files::InRepository { rest, may_split: *may_split })
+        }
+        Files::Matching(_) => None,
+    }
 }
 
 /// What stands behind options for all sub-commands that only say how, and the directories they name. Others can run
@@ -78,15 +94,12 @@ fn without_globals(mut args: &[Arg]) -> Option<(Vec<Files>, &[Arg])> {
                 args = rest;
             }
             [option, dir, rest @ ..] if option.literal() == Some("-C") => {
+                let next = dir.files().filter(|dir| !matches!(dir, Files::Matching(_)))?;
                 // Each is seen from the one before.
-                let Files::Named(next) = dir.files()? else { return None };
-                let before = works_in.pop();
-                works_in.push(match before {
-                    Some(Files::Named(before)) if !next.starts_with('/') => {
-                        Files::Named(format!("{before}/{next}"))
-                    }
-                    _ => Files::Named(next),
-                });
+                works_in = match works_in.pop() {
+                    Some(before) => vec![below(&before, &next)?],
+                    None => vec![next],
+                };
                 args = rest;
             }
             args => return Some((works_in, args)),
@@ -155,6 +168,9 @@ fn is_range(arg: &Arg) -> bool {
 
 /// Whether all that a command prints are hashes of commits, or else the words it was given.
 pub(super) fn prints_hashes(line: &str) -> bool {
+    if names_of(line).is_some_and(|names| names.are_commits) {
+        return true;
+    }
     let Ok(script) = pelton_shell::read(line) else { return false };
     let [command] = script.commands.as_slice() else { return false };
     let words: Option<Vec<&str>> = command.words.iter().map(|word| word.literal()).collect();
@@ -238,7 +254,7 @@ const GIT_LISTING: &[&str] =
     &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
 
 const GIT: &[Program] = &[
-    Program { names: &["version", "--version"], operands: Operands::None, ..PLAIN },
+    Program { names: &["version", "--version", "archive --list"], operands: Operands::None, ..PLAIN },
     Program {
         names: &["status"],
         short: &["sbz !v u?"],

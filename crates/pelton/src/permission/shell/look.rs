@@ -69,6 +69,7 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
 fn at_work(name: &str, rest: &[Arg]) -> Option<Look> {
     match name {
         "find" => find::look(rest),
+        "fd" | "fdfind" => find::fd(rest),
         "git" => git::look(rest),
         "sed" => sed::look(rest),
         "awk" | "gawk" | "mawk" => awk::look(rest),

@@ -95,12 +95,26 @@ const GROUPS: &[&str] = &[
     "pyenv",
     "conda",
     "pipx",
+    "tmux",
+    "direnv",
 ];
 
 const WORDS: Program = Program { operands: Operands::Words, ..PLAIN };
 const ALONE: Program = Program { operands: Operands::None, ..PLAIN };
 
 const SUBCOMMANDS: &[Program] = &[
+    Program {
+        names: &[
+            "tmux ls",
+            "tmux list-sessions",
+            "tmux list-windows",
+            "tmux list-panes",
+            "tmux list-clients",
+        ],
+        short: &["as Ft:"],
+        ..ALONE
+    },
+    Program { names: &["direnv status"], ..ALONE },
     Program {
         names: &[
             "docker ps",
@@ -397,6 +411,8 @@ const SUBCOMMANDS: &[Program] = &[
 
 /// Programs that say how the machine is.
 pub(super) const MACHINE: &[Program] = &[
+    Program { names: &["iconv"], short: &["lcs ft:"], long: &["list silent from-code: to-code:"], ..PLAIN },
+    Program { names: &["yamllint"], short: &["s fd:"], long: &["strict no-warnings format:"], ..PLAIN },
     Program { names: &["top"], short: &["bcHiS n# uUpo: w?"], ..ALONE },
     Program {
         names: &["iostat", "mpstat", "pidstat"],
