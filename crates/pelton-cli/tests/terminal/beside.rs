@@ -263,6 +263,43 @@ fn a_directory_is_asked_about_before_a_session_goes_there() {
 }
 
 #[test]
+fn directories_are_offered_to_whoever_types_where_to_go() {
+    let place = Place::new();
+    fs::create_dir_all(place.work().join("crates/inner")).unwrap();
+    place.put("crates.md", "");
+    let model = answering("", "Well.");
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("asks before changes");
+    seat.types("/cd cr");
+    seat.sees("› crates/");
+    assert!(!seat.screen().contains("crates.md"), "{}", seat.screen());
+    seat.types("\t");
+    seat.sees("› crates/inner/");
+    seat.types("\r");
+    seat.sees("/work/crates now");
+}
+
+#[test]
+fn a_session_without_a_name_is_given_one_by_the_model() {
+    let place = Place::new();
+    let model = answering("Counting the jars\nand more", "Three.");
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("asks before changes");
+    seat.types("/rename\r");
+    seat.sees("nothing was said yet");
+    seat.types("How many jars?\r");
+    seat.sees("Three.");
+    seat.rests();
+    seat.types("/rename\r");
+    seat.sees("this session is called Counting the jars now");
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+    let ran = place.pelton(["-p", "--resume", "Counting the jars", "And now?"]).asks(&model).run();
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(model.requests().last().unwrap().body["messages"].to_string().contains("How many jars?"));
+}
+
+#[test]
 fn a_rule_keeps_a_session_out_of_a_directory() {
     let place = Place::new();
     fs::create_dir(place.work().join("secret")).unwrap();

@@ -174,7 +174,7 @@ impl Choice {
             KeyCode::Enter => return self.choose(self.at),
             KeyCode::Char(' ') if self.several => self.tick(self.at),
             KeyCode::Char(c) if is_typed(key) => {
-                if let Some(at) = self.named(c) {
+                if let Some(at) = self.named(c.encode_utf8(&mut [0; 4])) {
                     self.at = at;
                     if self.several && !self.answers[at].takes_words {
                         self.tick(at);
@@ -188,19 +188,11 @@ impl Choice {
         None
     }
 
-    /// The answer that a letter or a digit names.
-    fn named(&self, c: char) -> Option<usize> {
-        let number = c.to_digit(10).and_then(|number| (number as usize).checked_sub(1));
-        let by_number = number.filter(|number| *number < self.answers.len());
-        let by_letter = || self.answers.iter().position(|answer| answer.key == Some(c.to_ascii_lowercase()));
-        by_number.or_else(by_letter)
-    }
-
     /// Whether a key is a letter that names no answer, where no words are wanted: whoever types it begins a sentence.
     pub fn begins_sentence(&self, key: KeyEvent) -> bool {
         match key.code {
             KeyCode::Char(' ') if self.several => false,
-            KeyCode::Char(c) => self.words.is_none() && is_typed(key) && self.named(c).is_none(),
+            KeyCode::Char(c) => self.words.is_none() && is_typed(key) && self.named(c.encode_utf8(&mut [0; 4])).is_none(),
             _ => false,
         }
     }
