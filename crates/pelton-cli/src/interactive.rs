@@ -391,13 +391,21 @@ fn moved(session: Option<Uuid>, to: &Path, wanted: &mut Wanting, env: &Env) -> R
 async fn ask_there(terminal: &mut Terminal, env: &Env) -> Result<(), Fail> {
     let theme = if terminal.is_plain() { Theme::BARE } else { theme(env, &ScreenSettings::default()) };
     if let Some(Unasked { trust, told }) = unasked(env)?
-        && pelton_tui::confirm(terminal, theme, &told, "Trust it, and all that is in it", "Go on without these").await
+        && pelton_tui::confirm(
+            terminal,
+            theme,
+            &told,
+            "Trust it, and all that is in it",
+            "Go on without these",
+        )
+        .await
         && !trust.hold_for_now()
     {
         trust.say(env, true).map_err(|error| not_kept(&error))?;
     }
     if let Some((trust, told)) = unasked_imports(env)? {
-        let wanted = pelton_tui::confirm(terminal, theme, &told, "The model reads them", "They are left out").await;
+        let wanted =
+            pelton_tui::confirm(terminal, theme, &told, "The model reads them", "They are left out").await;
         let said = if wanted { Imports::Approved } else { Imports::Refused };
         trust.say_of_imports(env, said).map_err(|error| not_kept(&error))?;
     }

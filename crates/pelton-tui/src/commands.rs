@@ -46,7 +46,12 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::Agents, "agents", "", "The agents there are"),
     (Own::Bashes, "bashes", "[stop ID]", "What runs in the background"),
     (Own::Branch, "branch", "[NAME]", "Goes on with a copy of this conversation; this one is kept"),
-    (Own::Btw, "btw", "[QUESTION]", "Asks beside the conversation, also while the model works; nothing of it is kept"),
+    (
+        Own::Btw,
+        "btw",
+        "[QUESTION]",
+        "Asks beside the conversation, also while the model works; nothing of it is kept",
+    ),
     (Own::Cd, "cd", "[DIRECTORY]", "Moves the session to another directory"),
     (
         Own::Config,
@@ -105,7 +110,8 @@ impl Own {
 
     /// Whether what it asks for stands in the conversation by itself.
     pub fn is_a_prompt(self, arguments: &str) -> bool {
-        matches!(self, Self::Exit | Self::StatusLine | Self::Debug) || (self == Self::Plan && !arguments.is_empty())
+        matches!(self, Self::Exit | Self::StatusLine | Self::Debug)
+            || (self == Self::Plan && !arguments.is_empty())
     }
 
     /// Whether it works while the model does.

@@ -146,7 +146,8 @@ impl Draft {
         let Self { editor, menu, root, home, files, knows_all_files, commands, suggested, .. } = self;
         let cwd = root.as_ref().map(|(root, _)| root.clone());
         // A search shows prompts of the past, and where letters are commands nothing is being written.
-        let is_written = editor.search().is_none() && editor.vim_mode().is_none_or(|mode| mode == VimMode::Insert);
+        let is_written =
+            editor.search().is_none() && editor.vim_mode().is_none_or(|mode| mode == VimMode::Insert);
         let before_caret = if is_written { editor.before_caret() } else { "" };
         let fitting = |typed: &str, best: usize| {
             if let Some(suggested) = suggested {

@@ -33,7 +33,10 @@ fn unmarked(value: &Value) -> Value {
 fn transcripts(place: &Place) -> Vec<PathBuf> {
     let folders = fs::read_dir(place.config().join("projects")).into_iter().flatten().flatten();
     let files = folders.flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten());
-    files.map(|file| file.path()).filter(|file| file.extension().is_some_and(|kind| kind == "jsonl")).collect()
+    files
+        .map(|file| file.path())
+        .filter(|file| file.extension().is_some_and(|kind| kind == "jsonl"))
+        .collect()
 }
 
 #[test]
@@ -77,7 +80,8 @@ fn a_question_beside_the_conversation_sees_it_and_leaves_nothing_there() {
 fn a_question_beside_the_work_neither_waits_for_it_nor_holds_it_up() {
     let place = Place::new();
     let is_beside = |words: &str| When::any().last_user_text(words);
-    let sleeps = tool("Bash", json!({"command": "while [ ! -e go ]; do sleep 0.05; done", "description": "Wait"}));
+    let sleeps =
+        tool("Bash", json!({"command": "while [ ! -e go ]; do sleep 0.05; done", "description": "Wait"}));
     let script = Script::new()
         .step(Step::reply([text("I wait.")]).when(is_beside("what do you do")))
         .step(Step::reply([gate("never"), text("Unheard.")]).when(is_beside("slow one")))
@@ -240,7 +244,8 @@ fn a_directory_is_asked_about_before_a_session_goes_there() {
     let other = place.work().join("inner");
     fs::create_dir_all(other.join(".claude")).unwrap();
     fs::create_dir(other.join(".git")).unwrap();
-    let hook = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch ran"}]}]}});
+    let hook =
+        json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch ran"}]}]}});
     fs::write(other.join(".claude/settings.json"), hook.to_string()).unwrap();
     for (answer, runs) in [("\r", false), ("\u{1b}[B\r", true)] {
         let model = model(Script::new().step(Step::reply([text("Answered.")]).always()));

@@ -359,7 +359,10 @@ fn what_was_set_for_the_session_goes_along_into_a_branch_and_no_further() {
 #[test]
 fn a_setting_that_does_not_count_here_is_said_to() {
     let place = Place::new();
-    place.put(".claude/settings.json", "{\n  // ours\n  \"theme\": \"dark\", \"outputStyle\": \"Concise\",\n}");
+    place.put(
+        ".claude/settings.json",
+        "{\n  // ours\n  \"theme\": \"dark\", \"outputStyle\": \"Concise\",\n}",
+    );
     let model = always("It is `code`.");
     let mut command = place.pelton(["--settings", r#"{"language": "French", "outputStyle": "Learning"}"#]);
     command.asks(&model).env("TERM", "xterm").env("COLORTERM", "truecolor").env("LANG", "C.UTF-8");

@@ -192,7 +192,9 @@ impl Choice {
     pub fn begins_sentence(&self, key: KeyEvent) -> bool {
         match key.code {
             KeyCode::Char(' ') if self.several => false,
-            KeyCode::Char(c) => self.words.is_none() && is_typed(key) && self.named(c.encode_utf8(&mut [0; 4])).is_none(),
+            KeyCode::Char(c) => {
+                self.words.is_none() && is_typed(key) && self.named(c.encode_utf8(&mut [0; 4])).is_none()
+            }
             _ => false,
         }
     }

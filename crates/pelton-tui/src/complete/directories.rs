@@ -8,7 +8,8 @@ use crate::limits::DIRECTORY_NAMES_MAX;
 
 /// The directories whose paths begin as it was typed, each with a `/` behind it, by their names; hidden ones where a dot was typed.
 pub fn directories(cwd: &Path, home: Option<&Path>, typed: &str, most: usize) -> Vec<Found> {
-    let (parent, begins) = typed.rsplit_once('/').map_or(("", typed), |(parent, name)| (&typed[..=parent.len()], name));
+    let (parent, begins) =
+        typed.rsplit_once('/').map_or(("", typed), |(parent, name)| (&typed[..=parent.len()], name));
     let dir = match (Path::new(parent).strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => cwd.join(parent),
@@ -16,7 +17,9 @@ pub fn directories(cwd: &Path, home: Option<&Path>, typed: &str, most: usize) ->
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let entries = entries.take(DIRECTORY_NAMES_MAX).flatten();
     // A link to a directory is one, too.
-    let found = entries.filter(|entry| entry.path().is_dir()).filter_map(|entry| entry.file_name().into_string().ok());
+    let found = entries
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = found
         .filter(|name| name.starts_with(begins) && (begins.starts_with('.') || !name.starts_with('.')))
         .collect();
@@ -54,6 +57,9 @@ mod tests {
         }
         assert_eq!(directories(&work, None, "o", 2).len(), 2);
         let absolute = format!("{}/oth", dir.path().display());
-        assert_eq!(directories(&work, None, &absolute, 9)[0].path, format!("{}/other/", dir.path().display()));
+        assert_eq!(
+            directories(&work, None, &absolute, 9)[0].path,
+            format!("{}/other/", dir.path().display())
+        );
     }
 }

@@ -182,7 +182,9 @@ impl Menu {
 
 fn bytes(wanted: &Wanted<'_>) -> usize {
     match wanted {
-        Wanted::File { bytes, .. } | Wanted::Directory { bytes, .. } | Wanted::Command { bytes, .. } => *bytes,
+        Wanted::File { bytes, .. } | Wanted::Directory { bytes, .. } | Wanted::Command { bytes, .. } => {
+            *bytes
+        }
     }
 }
 

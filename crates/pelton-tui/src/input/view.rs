@@ -143,7 +143,10 @@ pub(super) fn view(
     let at = &found[caret_row];
     let caret_column = column(parts, &text[at.clone()], caret - at.start, cells);
     View {
-        rows: shown_rows.iter().map(|row| line_of(parts, &text[row.clone()], &within(&selected, row), cells, theme)).collect(),
+        rows: shown_rows
+            .iter()
+            .map(|row| line_of(parts, &text[row.clone()], &within(&selected, row), cells, theme))
+            .collect(),
         caret: (caret_column, caret_row - from),
         more_above: from > 0 || first > 0,
         more_below: shown_rows.last().is_some_and(|row| row.end < text.len()),
@@ -157,13 +160,7 @@ fn within(selected: &Option<Range<usize>>, row: &Range<usize>) -> Range<usize> {
     inside(selected.start)..inside(selected.end)
 }
 
-fn line_of(
-    parts: &Parts,
-    row: &str,
-    selected: &Range<usize>,
-    cells: usize,
-    theme: &Theme,
-) -> Line<'static> {
+fn line_of(parts: &Parts, row: &str, selected: &Range<usize>, cells: usize, theme: &Theme) -> Line<'static> {
     let mut spans: Vec<Span<'static>> = Vec::new();
     for (at, text) in characters(row) {
         let (_, text, role) = shown(parts, text, room(cells));

@@ -472,8 +472,10 @@ impl Editor {
 
     fn switch_case(&mut self, times: usize) {
         let (range, _) = self.characters(times);
-        let switched: String =
-            self.buffer.text()[range.clone()].chars().flat_map(|letter| keys::Case::Other.of(letter)).collect();
+        let switched: String = self.buffer.text()[range.clone()]
+            .chars()
+            .flat_map(|letter| keys::Case::Other.of(letter))
+            .collect();
         self.buffer.replace(range, &switched);
     }
 

@@ -44,7 +44,9 @@ impl Session<'_> {
     pub(super) fn name_session(&mut self) {
         const WORDS: &str = "What would you call this conversation? Answer with two to six words that tell it from others, and nothing else.";
         if !self.is_asked {
-            return self.app.say("/rename NAME: nothing was said yet that it could be called after", Role::Error);
+            return self
+                .app
+                .say("/rename NAME: nothing was said yet that it could be called after", Role::Error);
         }
         let asking = self.bystander.ask(WORDS);
         self.chores.push(Box::pin(async move {

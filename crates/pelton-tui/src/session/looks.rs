@@ -185,7 +185,11 @@ mod tests {
             (vec![says("projectSettings", theme("dark"))], local, None),
             (vec![says("policySettings", theme("dark"))], local, Some("dark")),
             // The strongest is named.
-            (vec![says("localSettings", theme("dark")), says("flagSettings", theme("ansi"))], user, Some("ansi")),
+            (
+                vec![says("localSettings", theme("dark")), says("flagSettings", theme("ansi"))],
+                user,
+                Some("ansi"),
+            ),
             (vec![says("projectSettings", theme("dark")), says("flagSettings", theme("light"))], user, None),
             (vec![says("localSettings", json!({"model": "opus"}))], user, None),
         ] {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::{Options, Turned};
 use pelton::permission::{Behavior, Change, Mode, Update};
+use pelton::{Options, Turned};
 use pelton_mcp::Server;
 use pelton_serve::{DebugLog, ServersNamed, SettingsHome};
 use uuid::Uuid;
@@ -173,9 +173,9 @@ impl Session<'_> {
     /// The same for one that works in another directory: what was allowed for this one is not allowed there.
     pub(super) fn stands_elsewhere(&self) -> Standing {
         let mut stands = self.stands();
-        stands.permitted.retain(|update| {
-            matches!(update.change, Change::AddRules(Behavior::Ask | Behavior::Deny, _))
-        });
+        stands
+            .permitted
+            .retain(|update| matches!(update.change, Change::AddRules(Behavior::Ask | Behavior::Deny, _)));
         stands
     }
 

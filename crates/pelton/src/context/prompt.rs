@@ -143,7 +143,9 @@ impl SystemPrompt {
         let now = self.notes(Some(notes), tools).filter(|_| !self.shared)?;
         let words = for_tools(NOTES, tools);
         let (before, behind) = words.split_once("{dir}")?;
-        let is_notes = |text: &str| text.len() >= words.len() - "{dir}".len() && text.starts_with(before) && text.ends_with(behind);
+        let is_notes = |text: &str| {
+            text.len() >= words.len() - "{dir}".len() && text.starts_with(before) && text.ends_with(behind)
+        };
         let wanted = self.texts(Some(notes), &[], tools);
         let same = |(sent, wanted): (&str, &String)| sent == wanted || (*wanted == now && is_notes(sent));
         let sent: Vec<&str> = sent.collect();

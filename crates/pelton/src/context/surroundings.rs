@@ -139,14 +139,19 @@ mod tests {
     #[test]
     fn another_directory_is_told_once_and_the_same_never() {
         let news = |now: &str, said: &[&str]| {
-            let told = |find: &dyn Fn(&str) -> Option<String>| said.iter().rev().find_map(|words| find(words));
+            let told =
+                |find: &dyn Fn(&str) -> Option<String>| said.iter().rev().find_map(|words| find(words));
             news_of_the_place(Path::new(now), Path::new("/kept"), told)
         };
         let roots = [PathBuf::from("/a"), PathBuf::from("/b")];
         let now = "2026-03-04T05:06:07Z".parse().unwrap();
         let first = Surroundings { roots: &roots, git_branch: None, git: None, now }.text();
         assert_eq!(news("/a", &[&first]), None);
-        assert_eq!(news("/a", &["nothing about it"]), None, "it was told in words that are not sent any more");
+        assert_eq!(
+            news("/a", &["nothing about it"]),
+            None,
+            "it was told in words that are not sent any more"
+        );
         let moved = news("/c", &[&first]).unwrap();
         assert!(moved.contains("/c") && moved.contains("/a") && moved.contains("/kept"), "{moved}");
         assert_eq!(news("/c", &[&first, &moved]), None);

@@ -271,9 +271,10 @@ impl Engine {
         let another_day = last_told.and_then(|last| news_of_the_day(last, self.options.world.now()));
         let view = self.session.history.view();
         let another_branch = news_of_the_branch(branch.as_deref(), |said| view.told_last(said));
-        let another_place = self.kin.agent.is_none().then(|| {
-            news_of_the_place(&self.options.cwd, &self.spill_dir(), |said| view.told_last(said))
-        });
+        let another_place =
+            self.kin.agent.is_none().then(|| {
+                news_of_the_place(&self.options.cwd, &self.spill_dir(), |said| view.told_last(said))
+            });
         let news = self.offer.news(Callable::Now, |words| view.tells(words));
         if self.session.history.entries().is_empty() {
             let roots = self.kin.permissions.roots();

@@ -357,7 +357,8 @@ impl Standing {
     fn changes_of_session(&self) -> Vec<Update> {
         let mut changes = Vec::new();
         for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
-            let of_session = self.added.iter().filter(|(to, what, _)| (*to, *what) == (Destination::Session, behavior));
+            let of_session =
+                self.added.iter().filter(|(to, what, _)| (*to, *what) == (Destination::Session, behavior));
             let rules: Vec<Rule> = of_session.map(|(.., rule)| rule.clone()).collect();
             if !rules.is_empty() {
                 changes.push(Update::session(Change::AddRules(behavior, rules)));
@@ -366,7 +367,8 @@ impl Standing {
         let only = |these: &[PathBuf], others: &[PathBuf]| -> Vec<PathBuf> {
             these.iter().filter(|dir| !others.contains(dir)).cloned().collect()
         };
-        let (come, gone) = (only(&self.directories, &self.begun_with), only(&self.begun_with, &self.directories));
+        let (come, gone) =
+            (only(&self.directories, &self.begun_with), only(&self.begun_with, &self.directories));
         changes.extend((!come.is_empty()).then(|| Update::session(Change::AddDirectories(come))));
         changes.extend((!gone.is_empty()).then(|| Update::session(Change::RemoveDirectories(gone))));
         changes

@@ -87,10 +87,11 @@ fn newest_session_where(
     let (key, directory) = (project_key(cwd), directory_id(cwd));
     let is_here = |project: &str| project == key;
     // It was moved here. If its old name is there again, that is another one.
-    let came_here = |session: &SessionFile| directory.as_ref().is_some_and(|directory| session.is_of(directory));
+    let came_here =
+        |session: &SessionFile| directory.as_ref().is_some_and(|directory| session.is_of(directory));
     let mut newest_first = session_files(config_dir).into_iter();
-    let found = newest_first
-        .find(|session| (is_here(&session.project) || came_here(session)) && is_meant(session));
+    let found =
+        newest_first.find(|session| (is_here(&session.project) || came_here(session)) && is_meant(session));
     found.map(|session| session.file)
 }
 

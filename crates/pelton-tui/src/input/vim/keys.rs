@@ -203,7 +203,11 @@ fn understood_alone(typed: &str) -> Understood {
     if next == letter {
         return Understood::Command { action: Action::Do(op, Target::Lines), count };
     }
-    let target = if matches!(next, 'i' | 'a') { object(rest).map(Target::Object) } else { motion(rest).map(Target::To) };
+    let target = if matches!(next, 'i' | 'a') {
+        object(rest).map(Target::Object)
+    } else {
+        motion(rest).map(Target::To)
+    };
     match target {
         Found::One(target) => Understood::Command { action: Action::Do(op, target), count },
         Found::NotYet => Understood::NotYet,
@@ -335,9 +339,10 @@ pub(super) fn on_selected(typed: &str) -> Selected {
         let Some(letter) = rest.chars().next() else { return Selected::NotYet };
         let found = match letter {
             'i' | 'a' => object(rest).map(Selecting::Object),
-            'r' => rest.chars().nth(1).map_or(Found::NotYet, |with| {
-                Found::One(Selecting::Do(OnSelected::Replace(with)))
-            }),
+            'r' => rest
+                .chars()
+                .nth(1)
+                .map_or(Found::NotYet, |with| Found::One(Selecting::Do(OnSelected::Replace(with)))),
             letter => match done_to_selected(letter) {
                 Some(what) => Found::One(what),
                 None => motion(rest).map(Selecting::Go),

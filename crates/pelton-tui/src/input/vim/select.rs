@@ -139,10 +139,15 @@ impl Editor {
             }
             OnSelected::Replace(with) => {
                 let with = parts::without_signs(with.encode_utf8(&mut [0; 4]));
-                self.rewrite(&span, |character| if character == "\n" { "\n".to_owned() } else { with.clone() });
+                self.rewrite(
+                    &span,
+                    |character| if character == "\n" { "\n".to_owned() } else { with.clone() },
+                );
             }
             OnSelected::Case(case) => {
-                self.rewrite(&span, |character| character.chars().flat_map(|letter| case.of(letter)).collect());
+                self.rewrite(&span, |character| {
+                    character.chars().flat_map(|letter| case.of(letter)).collect()
+                });
             }
             OnSelected::Join => {
                 let lines = self.buffer.text()[range.clone()].matches('\n').count() + 1;
@@ -184,7 +189,8 @@ impl Editor {
     fn rewrite(&mut self, span: &Span, other: impl Fn(&str) -> String) {
         let range = span.range();
         let old = &self.buffer.text()[range.clone()];
-        let new: String = crate::input::buffer::characters(old).map(|(_, character)| other(character)).collect();
+        let new: String =
+            crate::input::buffer::characters(old).map(|(_, character)| other(character)).collect();
         self.buffer.replace(range.clone(), &new);
         self.buffer.go(range.start);
     }

@@ -1,6 +1,6 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui_core::style::Modifier;
 use proptest::prelude::*;
+use ratatui_core::style::Modifier;
 
 use super::*;
 use crate::input::{History, Submission};
@@ -419,8 +419,10 @@ fn registers_keep_what_was_taken_into_them() {
 fn what_is_selected_is_seen() {
     let mut editor = editor("|one\ntwo");
     let turned = |editor: &mut Editor| -> Vec<String> {
-        let spans = editor.view(80, 10, &crate::theme::Theme::BARE).rows.into_iter().flat_map(|row| row.spans);
-        let is_turned = |span: &ratatui_core::text::Span<'_>| span.style.add_modifier.contains(Modifier::REVERSED);
+        let spans =
+            editor.view(80, 10, &crate::theme::Theme::BARE).rows.into_iter().flat_map(|row| row.spans);
+        let is_turned =
+            |span: &ratatui_core::text::Span<'_>| span.style.add_modifier.contains(Modifier::REVERSED);
         spans.filter(|span| is_turned(span)).map(|span| span.content.into_owned()).collect()
     };
     assert!(turned(&mut editor).is_empty());

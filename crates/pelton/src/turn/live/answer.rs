@@ -7,8 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use pelton_model::catalogue::ThinkingKinds;
 use pelton_model::{
-    Ask,
-    Again, BadInput, Block, BlockKind, DeltaKind, Earlier, ErrorKind, ModelError, Notice, Started, Step,
+    Again, Ask, BadInput, Block, BlockKind, DeltaKind, Earlier, ErrorKind, ModelError, Notice, Started, Step,
     Thinking, Tried, catalogue,
 };
 use pelton_wire::stop::StopReason;
@@ -650,11 +649,7 @@ pub(crate) fn thinking_for(question: &Ask, view: &View) -> Thinking {
     let caps = catalogue::caps(&question.model);
     let budget = matches!(question.thinking, Thinking::Enabled { .. })
         || caps.is_some_and(|caps| caps.thinking == ThinkingKinds::Budget);
-    if budget && view.answers_calls_made_without_thinking() {
-        Thinking::Disabled
-    } else {
-        question.thinking
-    }
+    if budget && view.answers_calls_made_without_thinking() { Thinking::Disabled } else { question.thinking }
 }
 
 /// Whether a call is made without anything, or was cut before there was anything.

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::cascade::Enough;
 use super::answer::thinking_for;
+use super::cascade::Enough;
 use super::sources::ToldAgain;
 use super::{INTERRUPTED, Live};
 use crate::compact::auto::{Cut, InPlace, Keep};
