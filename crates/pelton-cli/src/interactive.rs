@@ -96,7 +96,15 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
                 if let Left::Moved { session, to, .. } = &left {
                     let moved = moved(*session, to, &mut wanted, &env);
                     if moved.is_ok() {
-                        ask_there(&mut terminal, &env).await?;
+                        let asked = tokio::select! {
+                            biased;
+                            ending = signals.next() => Err(ending),
+                            asked = ask_there(&mut terminal, &env) => Ok(asked?),
+                        };
+                        if let Err(ending) = asked {
+                            terminal.give().await;
+                            return ended(Ok(left), Some(ending));
+                        }
                     }
                     wanted.moved = Some(moved);
                 }
@@ -111,9 +119,12 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
 
 fn ended(left: Result<Left, pelton::StartError>, ending: Option<Ending>) -> Result<ExitCode, Fail> {
     let left = left.map_err(|error| Fail::at_start(error.to_string()))?;
-    if let Left::Ended { session, transcript: Some(file) } = left
-        && file.exists()
-    {
+    let goes_on = match left {
+        Left::Ended { session, transcript: Some(file) } if file.exists() => Some(session),
+        Left::Moved { session, .. } => session,
+        _ => None,
+    };
+    if let Some(session) = goes_on {
         tell(&format!("go on with: pelton --resume {session}"));
     }
     match ending {

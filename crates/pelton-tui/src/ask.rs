@@ -193,6 +193,15 @@ impl Dialog {
         self.armed_at = now + PAUSE;
     }
 
+    /// Whether somebody who presses this key begins to write a sentence: it can be no answer, and what follows is none.
+    pub fn begins_sentence(&mut self, key: KeyEvent) -> bool {
+        match &mut self.kind {
+            Kind::Permission(_, permission) => permission.choice.begins_sentence(key),
+            Kind::Person(_, person) => person.choice().is_some_and(|choice| choice.begins_sentence(key)),
+            Kind::Form(..) | Kind::List(..) | Kind::Choice(..) => false,
+        }
+    }
+
     /// A key was pressed: what came of it.
     pub fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
         self.given(Given::Key(key))

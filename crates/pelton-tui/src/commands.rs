@@ -77,7 +77,7 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::Plugin, "plugin", "[list | install NAME | …]", "Plugins: what `pelton plugin` does"),
     (Own::ReloadPlugins, "reload-plugins", "", "Looks for plugins anew"),
     (Own::ReloadSkills, "reload-skills", "", "Looks for skills and commands anew"),
-    (Own::Rename, "rename", "NAME", "What this session is called"),
+    (Own::Rename, "rename", "[NAME]", "What this session is called; or has the model find a name"),
     (Own::Resume, "resume", "[ID]", "Goes on with another session"),
     (Own::Rewind, "rewind", "", "Takes the conversation, files or both back (or Esc twice)"),
     (Own::Skills, "skills", "", "What the model knows how to do"),

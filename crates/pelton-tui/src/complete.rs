@@ -6,8 +6,10 @@
 pub mod index; // paths, and those that fit what was typed
 pub mod palette; // commands that fit what was typed
 pub mod menu; // rows to choose from
+mod directories; // directories that a path could go on with
 mod walk; // the project, looked through in the background
 
+pub use directories::directories;
 pub use index::Found;
 pub use walk::{Files, Offered};
 
@@ -20,9 +22,14 @@ pub enum Wanted<'a> {
         /// How many bytes before the caret a completion takes the place of.
         bytes: usize,
     },
+    /// Behind a command that wants one: a directory.
+    Directory { typed: &'a str, bytes: usize },
     /// Behind a `/` that the prompt begins with: a command.
     Command { typed: &'a str, bytes: usize },
 }
+
+/// What commands begin with that want a directory.
+const WANT_DIRECTORY: [&str; 2] = ["/cd ", "/add-dir "];
 
 /// What could be completed where the caret is.
 pub fn wanted(before_caret: &str) -> Option<Wanted<'_>> {
@@ -30,6 +37,13 @@ pub fn wanted(before_caret: &str) -> Option<Wanted<'_>> {
         && !typed.contains(char::is_whitespace)
     {
         return Some(Wanted::Command { typed, bytes: before_caret.len() });
+    }
+    for command in WANT_DIRECTORY {
+        if let Some(typed) = before_caret.strip_prefix(command)
+            && !typed.contains(['@', '\n'])
+        {
+            return Some(Wanted::Directory { typed, bytes: typed.len() });
+        }
     }
     // The last `@` that a word begins with, as long as that word goes on to the caret.
     let at = before_caret.rfind('@')?;
@@ -62,6 +76,7 @@ mod tests {
     fn what_is_wanted_is_seen_from_what_was_typed() {
         let file = |typed, bytes| Some(Wanted::File { typed, bytes });
         let command = |typed, bytes| Some(Wanted::Command { typed, bytes });
+        let directory = |typed, bytes| Some(Wanted::Directory { typed, bytes });
         for (typed, expected) in [
             ("", None),
             ("words", None),
@@ -78,6 +93,10 @@ mod tests {
             ("/com", command("com", 4)),
             ("/compact now", None),
             ("/add-dir @x", file("x", 2)),
+            ("/cd ", directory("", 0)),
+            ("/cd ../my d", directory("../my d", 7)),
+            ("/cd\n", None),
+            (" /cd x", None),
             ("see /etc", None),
         ] {
             assert_eq!(wanted(typed), expected, "{typed:?}");

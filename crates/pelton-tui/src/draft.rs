@@ -13,7 +13,7 @@ use crate::clean;
 use crate::commands;
 use crate::complete::menu::{Chosen, Menu};
 use crate::complete::palette::Entry;
-use crate::complete::{Files, Found, Offered, Wanted, wanted};
+use crate::complete::{Files, Found, Offered, Wanted, directories, wanted};
 use crate::input::{self, Command, Editor, History, Image, Outcome, Submission, VimMode};
 use crate::paint::Caret;
 use crate::theme::{Role, Theme};
@@ -44,6 +44,8 @@ pub(crate) struct Draft {
     menu: Menu,
     /// Where files are that can be mentioned, and which.
     root: Option<(PathBuf, Offered)>,
+    /// The user's home, if it is known.
+    home: Option<PathBuf>,
     /// They are looked for when the first is wanted.
     files: Option<Files>,
     /// A program of the user's own says which they are, in the place of that.
@@ -67,8 +69,8 @@ struct Suggested {
 
 impl Draft {
     /// Files of this folder can be mentioned, and the terminal's own commands called.
-    pub fn offers(&mut self, root: PathBuf, offered: Offered) {
-        self.root = Some((root, offered));
+    pub fn offers(&mut self, root: PathBuf, home: Option<PathBuf>, offered: Offered) {
+        (self.root, self.home) = (Some((root, offered)), home);
         self.knows(&[]);
     }
 
@@ -141,12 +143,13 @@ impl Draft {
 
     /// Looks what could be meant by what stands before the caret.
     pub fn look(&mut self) {
-        let Self { editor, menu, root, files, knows_all_files, commands, suggested, .. } = self;
+        let Self { editor, menu, root, home, files, knows_all_files, commands, suggested, .. } = self;
+        let cwd = root.as_ref().map(|(root, _)| root.clone());
         // A search shows prompts of the past, and where letters are commands nothing is being written.
         let is_written =
             editor.search().is_none() && editor.vim_mode().is_none_or(|mode| mode == VimMode::Insert);
         let before_caret = if is_written { editor.before_caret() } else { "" };
-        menu.look(before_caret, commands, |typed, best| {
+        let fitting = |typed: &str, best: usize| {
             if let Some(suggested) = suggested {
                 // What fitted the beginning is offered until it is known what fits the whole.
                 let fits = typed.starts_with(&suggested.to);
@@ -159,6 +162,9 @@ impl Draft {
             // Asked before it is looked: what was found in between is seen by the next look.
             *knows_all_files = !files.is_walking();
             files.typed(typed, best)
+        };
+        menu.look(before_caret, commands, fitting, |typed, best| {
+            cwd.map(|cwd| directories(&cwd, home.as_deref(), typed, best)).unwrap_or_default()
         });
     }
 

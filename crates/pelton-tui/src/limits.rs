@@ -56,6 +56,10 @@ pub const PATHS_HANDED_MAX: usize = 8_192;
 pub const COMPLETION_THREADS_MAX: usize = 4;
 /// Of this many best paths it is looked at once more which are the best.
 pub const PATHS_RANKED_MAX: usize = 512;
+/// Characters of a name that a model gives to a session.
+pub const NAME_CHARS_MAX: usize = 80;
+/// Names of a directory that are looked through for those that a path could go on with.
+pub const DIRECTORY_NAMES_MAX: usize = 2_000;
 /// Questions beside the conversation that wait for their answers.
 pub const ASKED_BESIDE_MAX: usize = 4;
 /// Files or commands to choose from.

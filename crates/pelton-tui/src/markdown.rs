@@ -56,6 +56,8 @@ enum Open {
 struct Block {
     text: String,
     lines: usize,
+    /// Where a table begins that goes on to the end, and where its rows do.
+    table: Option<(usize, usize)>,
 }
 
 impl Block {
@@ -69,6 +71,23 @@ impl Block {
         self.text.push_str(line);
         self.text.push('\n');
         self.lines += 1;
+        if self.table.is_none() && lines::is_table_rule(line) {
+            self.table = self.table_at_end();
+        }
+    }
+
+    /// The table whose head and rule are the last two lines. Only the parser knows whether they fit each other, and what stands above them.
+    fn table_at_end(&self) -> Option<(usize, usize)> {
+        let rule = self.text.trim_end_matches('\n').rfind('\n')?;
+        let head = self.text[..rule].rfind('\n').map_or(0, |end| end + 1);
+        let ends_in_table = |text: &str| matches!(tree::parse(text).last(), Some(tree::Node::Table(_)));
+        let is_table = ends_in_table(&self.text[head..]) && (head == 0 || ends_in_table(&self.text));
+        is_table.then_some((head, self.text.len()))
+    }
+
+    /// Head and rule of the table that it ends in.
+    fn table_head(&self) -> Option<&str> {
+        self.table.map(|(head, rows)| &self.text[head..rows])
     }
 
     /// Whether a line that is not marked as part of a quote or an item is one all the same: words go on below words. Only the parser
@@ -190,16 +209,11 @@ impl Stream {
                 let ends = match opening {
                     Opening::Empty => true,
                     // A row is no paragraph: any other block ends a table, and nothing below it makes a heading of it.
-                    _ if lines::table_head(&block.text).is_some() => {
-                        !matches!(opening, Opening::Words | Opening::Code)
-                    }
-                    _ if lines::is_underline(line) || lines::is_table_rule(line) => {
+                    _ if block.table.is_some() => !matches!(opening, Opening::Words | Opening::Code),
+                    // Words above such a line are a heading.
+                    _ if lines::is_underline(line) => {
                         block.add(line);
-                        // A table goes on below its rule; words under such a line are a heading.
-                        if !lines::is_table_rule(line) {
-                            return self.close(finished);
-                        }
-                        return;
+                        return self.close(finished);
                     }
                     _ => opening.interrupts_words(),
                 };
@@ -325,7 +339,7 @@ impl Stream {
     /// The open block has grown too long to wait for its end. A table goes on with its head.
     fn close_full(&mut self, finished: &mut Vec<Line<'static>>) {
         let head = match &self.open {
-            Open::Words(block) => lines::table_head(&block.text).map(str::to_owned),
+            Open::Words(block) => block.table_head().map(str::to_owned),
             _ => None,
         };
         self.close(finished);

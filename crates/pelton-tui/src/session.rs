@@ -127,7 +127,7 @@ pub async fn run(
     let prompts = config_dir.as_deref().map(|dir| Prompts::of(dir, &cwd));
     app.draft.remember(prompts.iter().flat_map(Prompts::read));
     let offered = if engine.suggests_ignored() { Offered::All } else { Offered::NotIgnored };
-    app.draft.offers(cwd.clone(), offered);
+    app.draft.offers(cwd.clone(), home_dir.clone(), offered);
     if engine.file_suggestion().is_some() {
         app.draft.is_told_files();
     }

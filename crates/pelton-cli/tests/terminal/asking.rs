@@ -30,6 +30,24 @@ fn keys_that_were_typed_before_a_question_was_shown_are_no_answer() {
 }
 
 #[test]
+fn whoever_begins_a_sentence_at_a_question_answers_nothing_with_it() {
+    let place = Place::new();
+    let bash = tool("Bash", json!({"command": "touch made", "description": "Make"}));
+    let model = model(Script::new().reply([bash]).reply([text("Fine.")]));
+    let mut seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("Run this command?");
+    // What no answer begins with is none, and neither is what follows it.
+    seat.types("/2ya\r");
+    seat.sees("once you pause");
+    seat.sees_no_more("once you pause");
+    assert!(!place.has("made") && seat.screen().contains("Run this command?"), "{}", seat.screen());
+    seat.types("n\r");
+    seat.sees("refused: touch made");
+    seat.sees("> /2ya");
+    assert!(!place.has("made"));
+}
+
+#[test]
 fn a_question_shows_every_command_of_a_line_and_what_always_would_mean() {
     let place = Place::new();
     let line = "mkdir a\u{200b}b && make all; ls";

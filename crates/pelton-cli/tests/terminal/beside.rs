@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use pelton_testkit::{Script, ScriptedModel, Step, When, gate, text, tool};
 use serde_json::{Value, json};
 
@@ -140,7 +142,7 @@ fn without_a_screen_a_question_beside_the_conversation_is_answered_too() {
     let now = fs::read_to_string(&transcripts(&place)[0]).unwrap();
     assert!(now.as_bytes().starts_with(&recorded) && !now.contains("It was 42."), "{now}");
     let ran = place.pelton(["-p", "/btw"]).asks(&model).run();
-    assert!(ran.code == Some(1) && ran.out.contains("there is no question"), "{}{}", ran.out, ran.err);
+    assert!(ran.code == Some(1) && ran.err.contains("there is no question"), "{}{}", ran.out, ran.err);
 }
 
 #[test]
@@ -182,7 +184,7 @@ fn a_session_goes_on_in_another_directory_with_what_it_knows() {
     seat.rests();
     seat.types("/permissions\r");
     seat.sees("mode: acceptEdits");
-    seat.sees(&format!("works in {}", place.temp().canonicalize().unwrap().display()));
+    seat.sees("/work/../temp");
     // It is found there, and no longer here.
     seat.types("\u{4}");
     assert_eq!(seat.ends(), Some(0));
@@ -196,6 +198,44 @@ fn a_session_goes_on_in_another_directory_with_what_it_knows() {
     let here = place.pelton(["-p", "-c", "three"]).asks(&model).run();
     assert!(here.code == Some(1) && here.err.contains("no session to continue"), "{}", here.err);
     model.assert_clean();
+}
+
+#[test]
+fn what_waited_behind_a_move_is_named_and_not_lost_in_silence() {
+    let place = Place::new();
+    fs::create_dir(place.work().join("sub")).unwrap();
+    let model = model(Script::new().reply([text("Working"), gate("go"), text(" on.")]));
+    let mut seat = Seat::at(&place, &model, ["one"]);
+    seat.sees("Working");
+    seat.types("/cd sub\r");
+    seat.sees("(/cd waits until this is done)");
+    seat.types("/debug slow\r");
+    seat.sees("(/debug waits until this is done)");
+    seat.types("!touch made\r");
+    seat.sees("your command waits");
+    model.open("go");
+    seat.sees("not done any more: /debug slow");
+    seat.sees("not done any more: !touch made");
+    seat.sees("/sub now");
+    assert!(!place.has("made") && !place.has("sub/made"));
+}
+
+#[test]
+fn a_question_about_a_directory_can_be_left_on_the_way_there() {
+    let place = Place::new();
+    fs::create_dir_all(place.work().join("inner/.claude")).unwrap();
+    fs::create_dir(place.work().join("inner/.git")).unwrap();
+    let allows = json!({"permissions": {"allow": ["Bash"]}});
+    fs::write(place.work().join("inner/.claude/settings.json"), allows.to_string()).unwrap();
+    let model = answering("", "Answered.");
+    let mut seat = Seat::at(&place, &model, ["one"]);
+    seat.sees("Answered.");
+    seat.rests();
+    seat.types("/cd inner\r");
+    seat.sees("Trust it, and all that is in it");
+    kill(Pid::from_raw(seat.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(seat.ends(), Some(143));
+    seat.sees("go on with: pelton --resume");
 }
 
 #[test]
@@ -225,6 +265,43 @@ fn a_directory_is_asked_about_before_a_session_goes_there() {
         seat.rests();
         assert_eq!(other.join("ran").exists(), runs, "{answer:?}");
     }
+}
+
+#[test]
+fn directories_are_offered_to_whoever_types_where_to_go() {
+    let place = Place::new();
+    fs::create_dir_all(place.work().join("crates/inner")).unwrap();
+    place.put("crates.md", "");
+    let model = answering("", "Well.");
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("asks before changes");
+    seat.types("/cd cr");
+    seat.sees("› crates/");
+    assert!(!seat.screen().contains("crates.md"), "{}", seat.screen());
+    seat.types("\t");
+    seat.sees("› crates/inner/");
+    seat.types("\r");
+    seat.sees("/work/crates now");
+}
+
+#[test]
+fn a_session_without_a_name_is_given_one_by_the_model() {
+    let place = Place::new();
+    let model = answering("Counting the jars\nand more", "Three.");
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("asks before changes");
+    seat.types("/rename\r");
+    seat.sees("nothing was said yet");
+    seat.types("How many jars?\r");
+    seat.sees("Three.");
+    seat.rests();
+    seat.types("/rename\r");
+    seat.sees("this session is called Counting the jars now");
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+    let ran = place.pelton(["-p", "--resume", "Counting the jars", "And now?"]).asks(&model).run();
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(model.requests().last().unwrap().body["messages"].to_string().contains("How many jars?"));
 }
 
 #[test]

@@ -6,7 +6,6 @@ use ratatui_core::text::{Line, Span};
 
 use super::{App, Effect};
 use crate::clean;
-use crate::feed::elapsed;
 use crate::markdown;
 use crate::theme::Role;
 
@@ -71,14 +70,11 @@ impl App {
         let faint = self.theme.style(Role::Faint);
         self.beside.iter().map(move |beside| {
             let words = clean::line(beside.question.lines().next().unwrap_or_default());
-            let took = elapsed(now.saturating_sub(beside.since));
+            let took = now.saturating_sub(beside.since).as_secs();
             Line::from(vec![
                 Span::styled("? ", self.theme.style(Role::Accent)),
                 Span::styled(words, self.theme.style(Role::Prompt)),
-                Span::styled(
-                    format!("  (asked beside it {took} · Esc gives it up)").replace("  ·", " ·"),
-                    faint,
-                ),
+                Span::styled(format!("  (asked {took} s ago · Esc gives it up)"), faint),
             ])
         })
     }

@@ -37,7 +37,7 @@ impl App {
         }
         if let Some(dialog) = &mut self.dialog {
             self.touched_at = now;
-            if dialog.is_armed(now) {
+            if dialog.is_armed(now) && !dialog.begins_sentence(key) {
                 if let (KeyCode::Char('g'), true, Some((id, plan))) = (key.code, control, dialog.plan()) {
                     return vec![Effect::EditPlan(id, plan)];
                 }

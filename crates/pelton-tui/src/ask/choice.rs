@@ -174,11 +174,7 @@ impl Choice {
             KeyCode::Enter => return self.choose(self.at),
             KeyCode::Char(' ') if self.several => self.tick(self.at),
             KeyCode::Char(c) if is_typed(key) => {
-                let number = c.to_digit(10).and_then(|number| (number as usize).checked_sub(1));
-                let by_number = number.filter(|number| *number < self.answers.len());
-                let by_letter =
-                    || self.answers.iter().position(|answer| answer.key == Some(c.to_ascii_lowercase()));
-                if let Some(at) = by_number.or_else(by_letter) {
+                if let Some(at) = self.named(c.encode_utf8(&mut [0; 4])) {
                     self.at = at;
                     if self.several && !self.answers[at].takes_words {
                         self.tick(at);
@@ -190,6 +186,17 @@ impl Choice {
             _ => {}
         }
         None
+    }
+
+    /// Whether a key is a letter that names no answer, where no words are wanted: whoever types it begins a sentence.
+    pub fn begins_sentence(&self, key: KeyEvent) -> bool {
+        match key.code {
+            KeyCode::Char(' ') if self.several => false,
+            KeyCode::Char(c) => {
+                self.words.is_none() && is_typed(key) && self.named(c.encode_utf8(&mut [0; 4])).is_none()
+            }
+            _ => false,
+        }
     }
 
     /// Words were pasted: they count only where words are wanted.

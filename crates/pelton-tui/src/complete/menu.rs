@@ -37,6 +37,7 @@ struct Row {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Words {
     File(Found),
+    Directory(Found),
     Command(Entry),
 }
 
@@ -63,12 +64,17 @@ impl Menu {
         before_caret: &str,
         commands: &[Entry],
         files: impl FnOnce(&str, usize) -> Vec<Found>,
+        directories: impl FnOnce(&str, usize) -> Vec<Found>,
     ) {
         let rows: Vec<Row> = match wanted(before_caret) {
             None => Vec::new(),
             Some(Wanted::File { typed, .. }) => files(typed, COMPLETIONS_MAX)
                 .into_iter()
                 .map(|found| Row { text: mention(&found.path), words: Words::File(found) })
+                .collect(),
+            Some(Wanted::Directory { typed, .. }) => directories(typed, COMPLETIONS_MAX)
+                .into_iter()
+                .map(|found| Row { text: found.path.clone(), words: Words::Directory(found) })
                 .collect(),
             Some(Wanted::Command { typed, .. }) => fitting(commands, typed)
                 .into_iter()
@@ -127,10 +133,14 @@ impl Menu {
 
     fn taken(&mut self, enter: bool) -> Chosen {
         let Some(row) = self.rows.get(self.chosen) else { return Chosen::Nothing };
+        // A directory as it stands there is meant: one inside of it is only offered.
+        if enter && matches!(row.words, Words::Directory(_)) {
+            return Chosen::Nothing;
+        }
         let called = self.typed.strip_prefix('/');
         let is_whole = match &row.words {
             Words::Command(entry) => called.is_some_and(|typed| entry.is_called(typed)),
-            Words::File(_) => row.text.trim_end() == self.typed,
+            Words::File(_) | Words::Directory(_) => row.text.trim_end() == self.typed,
         };
         // What stands there already need not be put there.
         if enter && is_whole {
@@ -140,7 +150,7 @@ impl Menu {
         let send = enter
             && match &row.words {
                 Words::Command(entry) => called.is_some_and(|typed| entry.begins(typed)),
-                Words::File(_) => false,
+                Words::File(_) | Words::Directory(_) => false,
             };
         Chosen::Text { bytes: self.typed.len(), text: row.text.clone(), send }
     }
@@ -156,7 +166,7 @@ impl Menu {
         let first = (self.chosen + 1).saturating_sub(rows_max);
         let names = self.rows.iter().map(|row| match &row.words {
             Words::Command(entry) => width(&entry.name) + 1,
-            Words::File(_) => 0,
+            Words::File(_) | Words::Directory(_) => 0,
         });
         let names = names.max().unwrap_or_default().min(NAME_CELLS_MAX);
         let shown = self.rows.iter().enumerate().skip(first).take(rows_max);
@@ -172,7 +182,9 @@ impl Menu {
 
 fn bytes(wanted: &Wanted<'_>) -> usize {
     match wanted {
-        Wanted::File { bytes, .. } | Wanted::Command { bytes, .. } => *bytes,
+        Wanted::File { bytes, .. } | Wanted::Directory { bytes, .. } | Wanted::Command { bytes, .. } => {
+            *bytes
+        }
     }
 }
 
@@ -181,7 +193,7 @@ impl Row {
         let style = theme.style(if is_chosen { Role::Selected } else { Role::Text });
         let mut spans = vec![Span::styled(if is_chosen { "› " } else { "  " }, theme.style(Role::Accent))];
         match &self.words {
-            Words::File(found) => {
+            Words::File(found) | Words::Directory(found) => {
                 let fits = style.patch(theme.style(Role::Accent));
                 // A name of a file can be anything.
                 let mut cleaner = Cleaner::default();
@@ -236,6 +248,10 @@ mod tests {
         fits.map(|path| Found { path: (*path).to_owned(), fits: vec![0] }).collect()
     }
 
+    fn none(_: &str, _: usize) -> Vec<Found> {
+        Vec::new()
+    }
+
     fn shown(menu: &Menu, rows: usize) -> Vec<String> {
         menu.lines(&Theme::BARE, 30, rows).iter().map(words_of).collect()
     }
@@ -246,7 +262,7 @@ mod tests {
 
     fn looked(before_caret: &str) -> Menu {
         let mut menu = Menu::default();
-        menu.look(before_caret, &commands(), files);
+        menu.look(before_caret, &commands(), files, none);
         menu
     }
 
@@ -277,6 +293,17 @@ mod tests {
         let taken = Chosen::Text { bytes: 3, text: "@\"src/my file.rs\" ".to_owned(), send: false };
         assert_eq!(press(&mut menu, KeyCode::Enter), taken);
         assert_eq!(shown(&menu, 3), ["› src/my file.rs"]);
+    }
+
+    #[test]
+    fn directories_are_gone_on_into_and_enter_means_what_stands_there() {
+        let inner = |_: &str, _: usize| vec![Found { path: "src/inner/".to_owned(), fits: vec![] }];
+        let mut menu = Menu::default();
+        menu.look("/cd src", &commands(), files, inner);
+        assert_eq!(shown(&menu, 3), ["› src/inner/"]);
+        let taken = Chosen::Text { bytes: 3, text: "src/inner/".to_owned(), send: false };
+        assert_eq!(press(&mut menu, KeyCode::Tab), taken);
+        assert_eq!(press(&mut menu, KeyCode::Enter), Chosen::Nothing);
     }
 
     #[test]
@@ -312,9 +339,9 @@ mod tests {
         let mut menu = looked("@s");
         assert_eq!(press(&mut menu, KeyCode::Esc), Chosen::Seen);
         assert!(!menu.is_open());
-        menu.look("@s", &commands(), files);
+        menu.look("@s", &commands(), files, none);
         assert!(!menu.is_open());
-        menu.look("@sr", &commands(), files);
+        menu.look("@sr", &commands(), files, none);
         assert!(menu.is_open());
     }
 
@@ -328,7 +355,7 @@ mod tests {
             all.insert(0, Found { path: "some".to_owned(), fits: vec![] });
             all
         };
-        menu.look("@s", &commands(), more);
+        menu.look("@s", &commands(), more, none);
         assert_eq!(shown(&menu, 4)[2], "› src/my file.rs");
     }
 
@@ -336,7 +363,7 @@ mod tests {
     fn names_bring_nothing_along() {
         let mut menu = Menu::default();
         let path = "a\u{202e}b\u{9b}2J";
-        menu.look("@", &[], |_, _| vec![Found { path: path.to_owned(), fits: vec![] }]);
+        menu.look("@", &[], |_, _| vec![Found { path: path.to_owned(), fits: vec![] }], none);
         assert_eq!(shown(&menu, 1), ["› a‹U+202E›b"]);
         let entry = Entry {
             name: "x\u{1b}]0;t\u{7}y".to_owned(),
@@ -344,7 +371,7 @@ mod tests {
             aliases: vec![],
             hint: "[WHAT]".to_owned(),
         };
-        menu.look("/", &[entry], files);
+        menu.look("/", &[entry], files, none);
         assert!(shown(&menu, 1)[0].contains("/xy") && !shown(&menu, 1)[0].contains('\u{1b}'));
     }
 }

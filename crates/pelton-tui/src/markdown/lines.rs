@@ -233,13 +233,6 @@ pub(super) fn is_table_rule(line: &str) -> bool {
         && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
 }
 
-/// Head and rule of a table that these lines are.
-pub(super) fn table_head(text: &str) -> Option<&str> {
-    let (head, rest) = text.split_once('\n')?;
-    let rule = rest.lines().next().filter(|line| is_table_rule(line))?;
-    head.contains('|').then(|| &text[..head.len() + 1 + rule.len()])
-}
-
 /// The lines at the beginning of a block that name addresses for links: `[name]: address`.
 pub(super) fn link_names(text: &str) -> Vec<&str> {
     let names = |line: &&str| {

@@ -134,6 +134,9 @@ fn tables() {
     check("|x|\n|:-:|\n|abc|", " x\n───\nabc");
     check("|a|b|\n|-|-|\n|`x`|**y**|", "a │ b\n──┼──\nx │ y");
     check("|a|b|\n|-|-|\n===\nwords", "a     │ b\n──────┼──\n===   │ \nwords │ ");
+    // Words above a table are none of it, and what fits no rule is no head.
+    check("words\n|a|b|\n|-|-|\n-", "words\n\na │ b\n──┼──\n\n• ");
+    check("|a|b|\n|-|\n===\nwords", "|a|b|\n|-|\n\nwords");
     check("|日本|b|\n|-|-|\n|x|y|", "日本 │ b\n─────┼──\nx    │ y");
     check("|a|b|\n|-|-|\n|one<br>two|y|", "a   │ b\n────┼──\none │ y\ntwo │ ");
     check_in(

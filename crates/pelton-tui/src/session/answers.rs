@@ -80,15 +80,8 @@ impl Session<'_> {
                 self.app.put(todos);
             }
             Own::Bashes => self.background(arguments),
-            Own::Rename => match self.handles.ask("rename_session", json!({"title": arguments})) {
-                Served::Now(Ok(_)) => {
-                    self.name = Some(arguments.to_owned());
-                    self.app
-                        .say(&format!("this session is called {} now", clean::line(arguments)), Role::Faint);
-                }
-                Served::Now(Err(why)) => self.app.say(&why, Role::Error),
-                _ => {}
-            },
+            Own::Rename if arguments.is_empty() => self.name_session(),
+            Own::Rename => self.rename(arguments),
             Own::Doctor => self.ask_program(vec!["doctor".to_owned(), self.session_id.to_string()]),
             // These need the engine, and so wait for it.
             Own::Plan

@@ -1,9 +1,12 @@
 //! Questions beside the conversation (`/btw`): the model sees what was said, and nothing of them is said there.
 
 use futures::future::abortable;
+use pelton_serve::Served;
+use serde_json::json;
 
 use super::{Chore, Session};
-use crate::limits::ASKED_BESIDE_MAX;
+use crate::clean;
+use crate::limits::{ASKED_BESIDE_MAX, NAME_CHARS_MAX};
 use crate::theme::Role;
 
 impl Session<'_> {
@@ -35,6 +38,41 @@ impl Session<'_> {
         }));
         let now = self.now();
         self.app.asks_beside(id, question, now);
+    }
+
+    /// Has the model say what this session is called.
+    pub(super) fn name_session(&mut self) {
+        const WORDS: &str = "What would you call this conversation? Answer with two to six words that tell it from others, and nothing else.";
+        if !self.is_asked {
+            return self
+                .app
+                .say("/rename NAME: nothing was said yet that it could be called after", Role::Error);
+        }
+        let asking = self.bystander.ask(WORDS);
+        self.chores.push(Box::pin(async move {
+            let answer = asking.await;
+            Chore::Named(answer.map_err(|why| why.to_string()))
+        }));
+    }
+
+    pub(super) fn named(&mut self, answer: Result<String, String>) {
+        let name = answer.map(|words| words.lines().next().unwrap_or_default().trim().to_owned());
+        match name {
+            Ok(name) => self.rename(&name.chars().take(NAME_CHARS_MAX).collect::<String>()),
+            Err(why) => self.app.say(&format!("it has no new name: {why}"), Role::Error),
+        }
+    }
+
+    /// It is called so from now on.
+    pub(super) fn rename(&mut self, name: &str) {
+        match self.handles.ask("rename_session", json!({"title": name})) {
+            Served::Now(Ok(_)) => {
+                self.name = Some(name.to_owned());
+                self.app.say(&format!("this session is called {} now", clean::line(name)), Role::Faint);
+            }
+            Served::Now(Err(why)) => self.app.say(&why, Role::Error),
+            _ => {}
+        }
     }
 
     /// Nobody waits for it any more.

@@ -33,6 +33,8 @@ pub(super) enum Chore {
     Copied(String, Copied),
     /// The answer to a question beside the conversation, or why there is none; nothing if it was given up.
     Beside(u64, Option<Result<String, String>>),
+    /// What the model would call this session.
+    Named(Result<String, String>),
     /// What another program said.
     Said(String),
     /// What an editor of the user's own made of words, or why nothing.
@@ -67,6 +69,7 @@ impl Session<'_> {
             }
             Chore::Reloaded(what, Err(why)) => self.app.say(&format!("{what}s: {why}"), Role::Error),
             Chore::Beside(id, answer) => self.answered_beside(id, answer),
+            Chore::Named(answer) => self.named(answer),
             Chore::Said(words) => self.app.say(&words, Role::Text),
             Chore::Picture(Ok(picture)) => self.app.draft.attach(picture),
             Chore::Picture(Err(why)) => self.app.say(&why, Role::Error),

@@ -11,6 +11,7 @@ use pelton_serve::{DebugLog, ServersNamed, SettingsHome};
 use uuid::Uuid;
 
 use super::{Logs, Outside, Session, StatusCommand};
+use crate::app::Effect;
 use crate::clean;
 use crate::input::Submission;
 use crate::theme::{Role, Theme};
@@ -184,6 +185,14 @@ impl Session<'_> {
             let words = clean::line(&task.description);
             self.app
                 .say(&format!("ends with this session: {words} ({})", clean::line(&task.id)), Role::Warning);
+        }
+        for need in std::mem::take(&mut self.needs) {
+            let words = match need {
+                Effect::Command(own, arguments) => format!("/{} {arguments}", own.name()),
+                Effect::Shell(command) => format!("!{command}"),
+                _ => continue,
+            };
+            self.app.say(&format!("not done any more: {}", clean::line(words.trim_end())), Role::Warning);
         }
         self.left = Some(left);
     }

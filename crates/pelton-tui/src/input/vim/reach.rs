@@ -226,9 +226,13 @@ pub(super) fn object(buffer: &Buffer, object: Object) -> Option<Range<usize>> {
         }
         Kind::Quoted(quote) => {
             let line = buffer.line(caret);
-            let (start, end) = quoted(&text[line.clone()], caret - line.start, quote)?;
-            let (start, end) = (start + line.start, end + line.start);
-            Some(if object.around { start..end + quote.len_utf8() } else { start + quote.len_utf8()..end })
+            let words = &text[line.clone()];
+            let (start, end) = quoted(words, caret - line.start, quote)?;
+            let range = match object.around {
+                true => with_space(words, start, end + quote.len_utf8(), false),
+                false => start + quote.len_utf8()..end,
+            };
+            Some(range.start + line.start..range.end + line.start)
         }
         Kind::Between(open, close) => {
             let (start, end) = between(text, caret, open, close)?;
@@ -246,10 +250,14 @@ fn word_around(line: &str, caret: usize, big: bool, around: bool) -> Option<Rang
     if kind == Class::Blank {
         return Some(start..run_end(line, end, big));
     }
-    // The space behind it goes along, or else the space before.
+    Some(with_space(line, start, end, big))
+}
+
+/// A part of a line with the space behind it, or else the space before.
+fn with_space(line: &str, start: usize, end: usize, big: bool) -> Range<usize> {
     match blank_end(line, end) {
-        behind if behind == end => Some(run_start(line, start, Class::Blank, big)..end),
-        behind => Some(start..behind),
+        behind if behind == end => run_start(line, start, Class::Blank, big)..end,
+        behind => start..behind,
     }
 }
 

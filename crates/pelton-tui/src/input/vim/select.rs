@@ -129,6 +129,8 @@ impl Editor {
             }
         }
         let range = span.range();
+        // Whoever takes it back is where it began.
+        self.buffer.go(range.start);
         match what {
             OnSelected::Op(op) => self.operate_on_selected(op, &span, count),
             OnSelected::Whole(op) => {

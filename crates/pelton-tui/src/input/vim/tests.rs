@@ -140,7 +140,9 @@ fn operations_take_what_they_take_in_vi() {
         ("one\nt|wo\nthree", "dG", "|one"),
         ("|one", "dj", "|one"),
         ("say \"he|llo\" now", "di\"", "say \"|\" now"),
-        ("say \"he|llo\" now", "da\"", "say | now"),
+        ("say \"he|llo\" now", "da\"", "say |now"),
+        ("say \"he|llo\"", "da\"", "sa|y"),
+        ("\"|a\"", "da\"", "|"),
         ("|say \"hello\"", "di\"", "say \"|\""),
         ("f(a, (b|), c)", "di(", "f(a, (|), c)"),
         ("f(a, (b), |c)", "di(", "f(|)"),
@@ -323,11 +325,11 @@ fn what_is_selected_is_what_is_worked_on() {
         ("|👩‍👩‍👧x", "vd", "|x"),
         // What is selected grows from where it began, to either side.
         ("ab|cde", "vlhhd", "a|de"),
-        ("ab|cd", "vlohd", "a|"),
+        ("ab|cd", "vlohd", "|a"),
         ("|one two three", "v2wd", "|hree"),
         ("|f(a, b)", "vf)d", "|"),
         ("f(|a, b)", "vi(d", "f(|)"),
-        ("say \"a| b\" now", "va\"d", "say | now"),
+        ("say \"a| b\" now", "va\"d", "say |now"),
         ("one t|wo", "viwd", "one| "),
         // Whole lines.
         ("on|e\ntwo\nthree", "Vd", "|two\nthree"),
@@ -379,7 +381,7 @@ fn what_was_done_to_a_selection_is_done_to_as_much_elsewhere() {
         ("|one two", "vec1␛w.", "1 |1"),
         ("|a\nb\nc\nd\ne", "Vjd.", "|e"),
         ("|a\nb\nc", "Vj>j.", "  a\n    |b\n  c"),
-        ("|ab\ncd\nef\ngh", "vjdj.", "d\n|"),
+        ("|ab\ncd\nef\ngh", "vjdj.", "d\n|h"),
         ("|abcdef", "vlUll.", "AB|CDef"),
         ("|abcd", "vlr-ll.", "--|--"),
         // At the end there is less.
@@ -395,15 +397,15 @@ fn what_was_done_to_a_selection_is_done_to_as_much_elsewhere() {
 #[test]
 fn registers_keep_what_was_taken_into_them() {
     for (before, keys, after) in [
-        ("|one two", "\"ayww\"bdiw\"aP", "one one| "),
-        ("|one two", "yiwwdiw\"0P", "one on|e"),
-        ("|one two", "yiww\"_diwP", "one on|e"),
+        ("|one two", "\"ayww\"bdiw\"aP", "oneone|  "),
+        ("|one two", "yiwwdiw\"0P", "oneon|e "),
+        ("|one two", "yiww\"_diwP", "oneon|e "),
         ("|one two", "\"ayiww\"Ayiw$\"ap", "one twoonetw|o"),
         ("|one two", "\"ayiww\"\"diw0\"\"P", "tw|oone "),
         ("|one two", "\"zp", "|one two"),
         ("|a\nb", "\"ayyj\"ap", "a\nb\n|a"),
-        ("|abc", "v\"ayl\"ap", "aba|c"),
-        ("|ab cd", "\"ayiwwviw\"ap\"aP", "ab aab|b"),
+        ("|abc", "v\"ayl\"ap", "ab|ac"),
+        ("|ab cd", "\"ayiwwviw\"ap\"aP", "ab aa|bb"),
         // What cuts does not touch what was copied.
         ("|one two", "yiwwx\"0P", "one on|ewo"),
         // With `.` it is the same register.
