@@ -1,24 +1,19 @@
 //! What shows that a line is still as it was written. Thinking is bound to every word that stood in front of it, so that a
 //! server refuses it behind words that became others; whoever reads a record has to know that before anything is sent.
 //!
-//! It goes by what a line means: programs that copy records write the same with other escapes, blanks and orders of fields.
+//! It goes by what a line says: programs that copy records, or keep their values, write the same with other escapes, blanks and
+//! orders of fields.
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use uuid::Uuid;
 
 /// Letters that stand for the content, and behind them those that stand for the line it follows.
 const CONTENT_CHARS: usize = 16;
 const PARENT_CHARS: usize = 8;
 
-/// Levels of JSON that are looked into: as many as are read elsewhere.
-const LEVELS_MAX: usize = 128;
-
-/// What a line of the conversation is written with; nothing for content that is no JSON.
-pub(super) fn proof(kind: &str, content: &[u8], parent: Option<Uuid>) -> Option<String> {
-    let of_content = sum_of(kind, content)?;
-    Some(format!("{of_content:016x}{}", of_parent(parent)))
+/// What a line of the conversation is written with.
+pub(super) fn proof(kind: &str, content: &[u8], parent: Option<Uuid>) -> String {
+    let of_content = format!("{:016x}", sum_of(kind, content));
+    of_content + &of_parent(parent)
 }
 
 /// What a line was written with, as far as it can be read.
@@ -28,7 +23,7 @@ impl Proof<'_> {
     /// Whether somebody said exactly that.
     pub fn is_of(&self, kind: &str, content: &str) -> bool {
         let sum = sum_of(kind, content.as_bytes());
-        sum.is_some_and(|sum| self.0.get(..CONTENT_CHARS) == Some(&*format!("{sum:016x}")))
+        self.0.get(..CONTENT_CHARS) == Some(&*format!("{sum:016x}"))
     }
 
     /// Whether it was said behind that line, or behind none.
@@ -38,124 +33,182 @@ impl Proof<'_> {
 }
 
 fn of_parent(parent: Option<Uuid>) -> String {
-    let sum = Sum::new(b'p').with_bytes(parent.unwrap_or_default().as_bytes()).end();
-    format!("{sum:016x}")[..PARENT_CHARS].to_owned()
+    let mut sum = Sum::default();
+    sum.add(parent.unwrap_or_default().as_bytes());
+    let mut letters = format!("{:016x}", sum.end());
+    letters.truncate(PARENT_CHARS);
+    letters
 }
 
-fn sum_of(kind: &str, content: &[u8]) -> Option<u64> {
-    let mut json = serde_json::Deserializer::from_slice(content);
-    let content = Meaning { levels: LEVELS_MAX }.deserialize(&mut json).ok()?;
-    json.end().ok()?;
-    Some(Sum::new(b'l').with_bytes(kind.as_bytes()).with(content).end())
+/// Objects and lists within others that are looked into; what lies deeper goes by its letters.
+const LEVELS_MAX: usize = 128;
+
+/// The sum of what JSON says: its texts without their escapes, nothing of the blanks around them, and fields in any order.
+fn sum_of(kind: &str, json: &[u8]) -> u64 {
+    let mut sum = Sum::default();
+    sum.add(kind.as_bytes());
+    let mut left = json.trim_ascii();
+    while !left.is_empty() {
+        let (of_value, behind) = sum_of_value(left, LEVELS_MAX);
+        sum.mix(of_value);
+        left = behind.trim_ascii_start();
+    }
+    sum.end()
 }
 
-/// A sum that damage changes. Nobody is kept from writing another line with its own sum, so it need not be hard to
-/// make; it is made for every line that is written, so it has to be quick. It stands in files: it must stay what it is.
-#[derive(Clone, Copy)]
-struct Sum(u64);
+/// The sum of the value that stands first, and what is left behind it: less than there was, unless that was nothing.
+fn sum_of_value(json: &[u8], levels: usize) -> (u64, &[u8]) {
+    let Some((&first, inside)) = json.trim_ascii_start().split_first() else { return (0, &[]) };
+    let mut sum = Sum::default();
+    sum.add(&[first]);
+    let left = match first {
+        b'"' => add_text(&mut sum, inside),
+        b'[' | b'{' if levels == 0 => {
+            sum.add(inside);
+            &[]
+        }
+        b'[' => add_all(inside, b']', |json| {
+            let (item, left) = sum_of_value(json, levels - 1);
+            sum.mix(item);
+            left
+        }),
+        b'{' => {
+            let mut fields = 0_u64;
+            let left = add_all(inside, b'}', |json| {
+                let (name, left) = sum_of_value(json, levels - 1);
+                let left = left.trim_ascii_start();
+                let (value, left) = sum_of_value(left.strip_prefix(b":").unwrap_or(left), levels - 1);
+                let mut field = Sum::default();
+                field.mix(name);
+                field.mix(value);
+                fields = fields.wrapping_add(field.end());
+                left
+            });
+            sum.mix(fields);
+            left
+        }
+        _ => {
+            let is_over = |byte: &u8| matches!(byte, b',' | b':' | b']' | b'}') || byte.is_ascii_whitespace();
+            let (letters, left) = inside.split_at(inside.iter().position(is_over).unwrap_or(inside.len()));
+            sum.add(letters);
+            left
+        }
+    };
+    (sum.end(), left)
+}
+
+/// Takes what stands in brackets, part by part, and gives what is left behind them.
+fn add_all<'a>(json: &'a [u8], end: u8, mut add: impl FnMut(&'a [u8]) -> &'a [u8]) -> &'a [u8] {
+    let mut left = json.trim_ascii_start();
+    while !left.is_empty() {
+        if let Some(behind) = left.strip_prefix(&[end]) {
+            return behind;
+        }
+        left = add(left).trim_ascii_start();
+        left = left.strip_prefix(b",").unwrap_or(left).trim_ascii_start();
+    }
+    left
+}
+
+/// Adds what stands up to the quote that ends a text, and gives what is left behind it.
+fn add_text<'a>(sum: &mut Sum, json: &'a [u8]) -> &'a [u8] {
+    let mut left = json;
+    while let Some(at) = memchr::memchr2(b'"', b'\\', left) {
+        sum.add(&left[..at]);
+        if left[at] == b'"' {
+            return &left[at + 1..];
+        }
+        left = add_escaped(sum, &left[at + 1..]);
+    }
+    sum.add(left);
+    &[]
+}
+
+/// Adds what a backslash stands for, which was just read.
+fn add_escaped<'a>(sum: &mut Sum, json: &'a [u8]) -> &'a [u8] {
+    let Some((&letter, left)) = json.split_first() else { return json };
+    let plain = match letter {
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'u' => return add_numbered(sum, left),
+        letter => letter,
+    };
+    sum.add(&[plain]);
+    left
+}
+
+/// The same for a letter by its number, of which one beyond 65,535 has two.
+fn add_numbered<'a>(sum: &mut Sum, json: &'a [u8]) -> &'a [u8] {
+    let number = |json: &[u8]| u32::from_str_radix(str::from_utf8(json.get(..4)?).ok()?, 16).ok();
+    let Some(first) = number(json) else { return json };
+    let left = &json[4..];
+    let second =
+        left.strip_prefix(br"\u").and_then(number).filter(|second| (0xdc00..0xe000).contains(second));
+    let (number, left) = match second.filter(|_| (0xd800..0xdc00).contains(&first)) {
+        Some(second) => (0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00), &left[6..]),
+        None => (first, left),
+    };
+    match char::from_u32(number) {
+        Some(letter) => sum.add(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+        // Half a letter: no text has its bytes.
+        None => sum.add(&[0xff, (number >> 8) as u8, number as u8]),
+    }
+    left
+}
+
+/// A sum of bytes that damage changes, whatever parts they come in. Nobody is kept from writing another line with its own sum,
+/// so it need not be hard to make; it is made for every line that is written, so it has to be quick. It stands in files: it must
+/// stay what it is.
+#[derive(Default)]
+struct Sum {
+    sum: u64,
+    /// Bytes that are no whole word yet, and how many there were in all.
+    held: [u8; 8],
+    count: u64,
+}
 
 impl Sum {
     /// Odd, and half of its bits are set.
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-    fn new(tag: u8) -> Self {
-        Self(u64::from(tag)).with(Self::FACTOR)
-    }
-
-    fn with(self, word: u64) -> Self {
-        let mixed = (self.0 ^ word).wrapping_mul(Self::FACTOR);
-        Self(mixed ^ (mixed >> 29))
-    }
-
-    fn with_bytes(self, bytes: &[u8]) -> Self {
-        let mut words = bytes.chunks_exact(8);
-        let mut sum = self;
-        for word in &mut words {
-            sum = sum.with(word.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)));
+    fn add(&mut self, mut bytes: &[u8]) {
+        let held = (self.count % 8) as usize;
+        self.count += bytes.len() as u64;
+        if held > 0 {
+            let (first, rest) = bytes.split_at(bytes.len().min(8 - held));
+            self.held[held..held + first.len()].copy_from_slice(first);
+            bytes = rest;
+            if held + first.len() < 8 {
+                return;
+            }
+            self.mix(u64::from_le_bytes(self.held));
         }
-        let rest = words.remainder().iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
-        sum.with(rest).with(bytes.len() as u64)
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
+        self.held[..rest.len()].copy_from_slice(rest);
     }
 
-    fn end(self) -> u64 {
-        self.with(Self::FACTOR).0
-    }
-}
-
-/// Sums up JSON by what it means, without a copy of it.
-#[derive(Clone, Copy)]
-struct Meaning {
-    levels: usize,
-}
-
-impl Meaning {
-    fn inside<E: Error>(self) -> Result<Self, E> {
-        let levels = self.levels.checked_sub(1).ok_or_else(|| E::custom("too many levels"))?;
-        Ok(Self { levels })
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Meaning {
-    type Value = u64;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<u64, D::Error> {
-        json.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Meaning {
-    type Value = u64;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
+    fn mix(&mut self, word: u64) {
+        let mixed = (self.sum ^ word).wrapping_mul(Self::FACTOR);
+        self.sum = mixed ^ (mixed >> 29);
     }
 
-    fn visit_unit<E: Error>(self) -> Result<u64, E> {
-        Ok(Sum::new(b'n').end())
-    }
-
-    fn visit_bool<E: Error>(self, is: bool) -> Result<u64, E> {
-        Ok(Sum::new(b'b').with(u64::from(is)).end())
-    }
-
-    // Only what is below zero comes here.
-    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
-        Ok(Sum::new(b'i').with(number.unsigned_abs()).end())
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
-        Ok(Sum::new(b'u').with(number).end())
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
-        Ok(Sum::new(b'f').with(number.to_bits()).end())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
-        Ok(Sum::new(b's').with_bytes(text.as_bytes()).end())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<u64, A::Error> {
-        let mut sum = Sum::new(b'a');
-        while let Some(item) = items.next_element_seed(self.inside()?)? {
-            sum = sum.with(item);
-        }
-        Ok(sum.end())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<u64, A::Error> {
-        // Added up: in whatever order they come.
-        let mut all = 0_u64;
-        while let Some(name) = fields.next_key_seed(self.inside()?)? {
-            let value = fields.next_value_seed(self.inside()?)?;
-            all = all.wrapping_add(Sum::new(b'f').with(name).with(value).end());
-        }
-        Ok(Sum::new(b'o').with(all).end())
+    fn end(mut self) -> u64 {
+        self.held[(self.count % 8) as usize..].fill(0);
+        self.mix(u64::from_le_bytes(self.held));
+        self.mix(self.count);
+        self.mix(Self::FACTOR);
+        self.sum
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const SAID: &str = r#"[{"type":"text","text":"Grüße, \"du\"","n":[1,2.5,true,null]}]"#;
@@ -163,15 +216,15 @@ mod tests {
     #[test]
     fn what_means_the_same_is_the_same() {
         let parent = Some(Uuid::from_u128(7));
-        let written = proof("user", SAID.as_bytes(), parent).unwrap();
-        let again = "[ {\"n\": [1, 2.5, true, null], \"text\": \"Gr\\u00fc\\u00dfe, \\\"du\\\"\", \"type\": \"text\"} ]";
+        let written = proof("user", SAID.as_bytes(), parent);
+        let again = "[ {\"n\": [1, 2.5, true, null],\n \"text\": \"Gr\\u00fc\\u00dfe, \\\"du\\\"\", \"type\": \"text\"} ]";
         assert!(Proof(&written).is_of("user", SAID) && Proof(&written).is_of("user", again));
         assert!(Proof(&written).follows(parent) && !Proof(&written).follows(None));
     }
 
     #[test]
     fn every_other_letter_is_something_else() {
-        let written = proof("user", SAID.as_bytes(), None).unwrap();
+        let written = proof("user", SAID.as_bytes(), None);
         assert!(!Proof(&written).is_of("assistant", SAID));
         for (at, letter) in SAID.char_indices() {
             let mut other = SAID.to_owned();
@@ -183,9 +236,51 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_no_json_or_too_deep_has_none() {
-        assert_eq!(proof("user", b"[", None), None);
-        assert_eq!(proof("user", "[".repeat(100_000).as_bytes(), None), None);
+    /// As other programs write it: all letters beyond ASCII by their numbers, and blanks everywhere.
+    fn written_otherwise(texts: &[String]) -> String {
+        let escaped = |letter: char| match letter {
+            '"' => "\\\"".to_owned(),
+            '\\' => r"\\".to_owned(),
+            ' '..='~' => letter.to_string(),
+            _ => letter.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect(),
+        };
+        let texts: Vec<String> = texts
+            .iter()
+            .map(|text| format!("\"{}\"", text.chars().map(escaped).collect::<String>()))
+            .collect();
+        format!(" [ {} ]\n", texts.join(" , "))
+    }
+
+    proptest! {
+        #[test]
+        fn however_it_is_written_it_says_the_same(texts: Vec<String>) {
+            let (plain, otherwise) = (serde_json::to_string(&texts).unwrap(), written_otherwise(&texts));
+            prop_assert_eq!(sum_of("user", plain.as_bytes()), sum_of("user", otherwise.as_bytes()));
+        }
+
+        #[test]
+        fn other_texts_say_something_else(texts: Vec<String>, others: Vec<String>) {
+            prop_assume!(texts != others);
+            let [one, other] = [texts, others].map(|texts| serde_json::to_vec(&texts).unwrap());
+            prop_assert_ne!(sum_of("user", &one), sum_of("user", &other));
+        }
+
+        #[test]
+        fn any_bytes_have_a_sum(bytes: Vec<u8>, at in 0_usize..200) {
+            let mut parts = Sum::default();
+            let (first, rest) = bytes.split_at(at.min(bytes.len()));
+            parts.add(first);
+            parts.add(rest);
+            let mut whole = Sum::default();
+            whole.add(&bytes);
+            prop_assert_eq!(parts.end(), whole.end());
+            sum_of("user", &bytes);
+        }
+
+        #[test]
+        fn anything_that_looks_like_json_has_a_sum(json in r#"[\[\]{}:," \\u1e\n]{0,40}"#, levels in 0_usize..300) {
+            sum_of("user", json.as_bytes());
+            sum_of("user", ("[".repeat(levels) + &json).as_bytes());
+        }
     }
 }

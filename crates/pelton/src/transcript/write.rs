@@ -560,7 +560,7 @@ impl Transcript {
             .field("uuid", summary.id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
-            .field_if(PROOF_FIELD, proof("user", &summary.json, Some(edit.id)));
+            .field(PROOF_FIELD, proof("user", &summary.json, Some(edit.id)));
         bytes.extend(self.set_aside(&line.finish_line(), SetAside::Media)?);
         if let Some(agent) = &self.facts.works_as {
             // Whoever goes on reads from here.
@@ -604,7 +604,7 @@ impl Transcript {
         body: impl FnOnce(Line) -> Line,
     ) -> Result<(), TranscriptError> {
         let mut tail = self.tail();
-        let proof = said.and_then(|(kind, content)| proof(kind, content, tail.newest));
+        let proof = said.map(|(kind, content)| proof(kind, content, tail.newest));
         let line = body(self.head(&tail, tail.newest))
             .field("uuid", id)
             .field("timestamp", format!("{at:.3}"))
