@@ -552,6 +552,12 @@ mod tests {
                     || !said.plugins.marketplaces.is_empty()
                     || agents.iter().any(pelton::tools::AgentDefinition::brings_programs)
                     || servers.iter().any(|(_, approval)| *approval == Approval::Given)
+                    || pelton::SkillSources::powers_of_project(&cwd).iter().any(|power| {
+                        let skills =
+                            super::super::skills::skills(&args, &env, &said, &cwd, Watched::Interactive);
+                        let counted = skills.unwrap().unwrap().project_powers.unwrap();
+                        counted.contains(&power.mark)
+                    })
             };
             assert!(!brings(), "{name}");
             Trust::in_dir(&env, &cwd).say(&env, true).unwrap();
