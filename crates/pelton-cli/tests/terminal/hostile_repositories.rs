@@ -12,6 +12,9 @@ use crate::seat::Seat;
 /// How long a program is given to be started that nobody waits for.
 const STARTED_UNASKED_WAIT: Duration = Duration::from_millis(500);
 
+/// A prompt that nothing comes of is over by then.
+const ANSWERED_BY_THEN: Duration = Duration::from_secs(2);
+
 /// A session in which every question is answered by a no.
 fn work_in(opened: &Opened, good: &ScriptedModel) {
     let name = &opened.case["name"];
@@ -51,9 +54,14 @@ fn work_in(opened: &Opened, good: &ScriptedModel) {
         {
             return;
         }
-        if screen.contains("this once (y)") && !screen.contains("once you pause") {
+        let is_asked = screen.contains("this once (y)");
+        if is_asked && !screen.contains("once you pause") {
             seat.types("n\r");
             seat.sees_no_more("this once (y)");
+        }
+        // What is refused before the model is asked has no answer.
+        if !is_asked && !screen.contains("Esc interrupts") && began.elapsed() > ANSWERED_BY_THEN {
+            return;
         }
         assert!(began.elapsed() < Duration::from_secs(60), "{name}:\n{screen}");
         std::thread::sleep(Duration::from_millis(10));
