@@ -100,7 +100,10 @@ test("the sample runs through the SDK", { skip }, async (t) => {
   assert.deepEqual(events, expected.events.map(init));
   assert.deepEqual(await lines(log), expected.hooks);
   assert.deepEqual(await lines(`${log}.kit`), expected["hooks of the plugin"]);
+  assert.deepEqual(await lines(`${log}.own`), expected["hooks of the agent and the skill"]);
   const bodies = await here.bodies();
   assert.ok(JSON.stringify(bodies[0].messages).includes("Everything here is small on purpose."));
+  assert.ok(JSON.stringify(bodies[0].messages).includes("Short words are better"));
+  assert.ok(JSON.stringify(bodies.at(-1).messages).includes("Headings in Markdown"));
   assert.ok(JSON.stringify(bodies[2].messages).includes("Greet Ann kindly."));
 });

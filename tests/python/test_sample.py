@@ -107,11 +107,15 @@ def check(here: Stage, frames: list[dict], kind: str) -> None:
         "events": [said for said in map(line, frames) if said is not None],
         "hooks": log.read_text().splitlines(),
         "hooks of the plugin": Path(f"{log}.kit").read_text().splitlines(),
+        "hooks of the agent and the skill": Path(f"{log}.own").read_text().splitlines(),
     }
     assert seen == EXPECTED[kind]
     bodies = here.bodies()
     assert "Everything here is small on purpose." in json.dumps(bodies[0]["messages"])
     assert "Look at README.md" in json.dumps(bodies[0]["messages"])
+    # A rule for everything is there from the start, one for some files with the first of them.
+    assert "Short words are better" in json.dumps(bodies[0]["messages"])
+    assert "Headings in Markdown" in json.dumps(bodies[-1]["messages"])
     assert "Greet Ann kindly." in json.dumps(bodies[2]["messages"])
     child = bodies[4]
     assert "You review" in json.dumps(child["system"]) and [tool["name"] for tool in child["tools"]] == ["Grep", "Read"]

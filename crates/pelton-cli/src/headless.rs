@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Event, Options, Outcome, Prompt, StartError, Terminal, fresh_id};
-use pelton_mcp::Joining;
+use pelton_mcp::{Joining, Scope};
 use pelton_model::{ErrorKind, ModelError, RealWorld, TransportErrorKind, World};
 use pelton_serve::{Format, PrintOptions, Streams, WriteError, print, start_failure};
 use tokio::io::Interest;
@@ -128,10 +129,12 @@ async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
     resolve::work_as_said(&mut options, args)?;
     let mut started = Started::new(options, Some(payer))?;
     // Those that were named for this run are there before the model is asked first; the others come when they come.
+    let is_named = |server: &&Arc<pelton_mcp::Server>| server.config().scope == Scope::Dynamic;
+    let named: Vec<Arc<pelton_mcp::Server>> = servers.outside.iter().filter(is_named).cloned().collect();
     let Joining { first, inside, connecting } = Joining::of(servers.outside);
     started.connecting = connecting;
     if !servers.are_not_waited_for {
-        started.engine.wait_for(inside, first);
+        started.engine.wait_for(inside, first.map(move |()| tell_missing(&named)));
     }
     let prompt = stdin::prompt(args).await?;
     let prompt = Prompt::text(prompt).map_err(|error| Fail::new(error.to_string()))?;
@@ -442,6 +445,15 @@ impl Ran {
         match outcome.terminal {
             Terminal::Completed if outcome.asked => "the model declined to answer".to_owned(),
             _ => outcome.text.clone(),
+        }
+    }
+}
+
+/// Whoever names a server for a run, and waits for it, wants to know that the run has to do without.
+fn tell_missing(named: &[Arc<pelton_mcp::Server>]) {
+    for server in named {
+        if let Some(why) = server.error() {
+            tell(&format!("warning: the MCP server '{}' is not there: {why}", server.config().name));
         }
     }
 }

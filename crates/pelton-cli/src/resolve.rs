@@ -114,7 +114,7 @@ fn options_for_whom(
     keep_environment_from_others(&env);
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
-    let skills = skills::skills(args, &env, &settings)?;
+    let skills = skills::skills(args, &env, &settings, &cwd, watched)?;
     let (plugins, plugin_errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
     plugins::tell_of(&plugin_errors);
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins, watched)?;

@@ -14,6 +14,7 @@ use rmcp::model::{
     MetaObject, ProgressNotificationParam, ProgressToken, RequestId, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -554,10 +555,20 @@ struct Met {
 /// The innermost cause of an error, which says more than what it is wrapped in.
 pub(crate) fn words(error: &(dyn std::error::Error + 'static)) -> String {
     let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
+    while let Some(cause) = cause_of(innermost) {
+        innermost = cause;
     }
     innermost.to_string()
+}
+
+fn cause_of<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a (dyn std::error::Error + 'static)> {
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        // It has this inside, and does not count it among its causes.
+        Some(StreamableHttpError::Client(error)) => Some(error),
+        _ => error.source(),
+    }
 }
 
 /// A call on its way. Dropped before its answer came, it tells the server that nobody waits any more.

@@ -506,7 +506,7 @@ mod tests {
         // What each of them does when it is opened without anybody in front is in `tests/cli/hostile.rs`.
         let cases: serde_json::Value =
             serde_json::from_str(include_str!("../../tests/cli/hostile.json")).unwrap();
-        let mut counted_once_trusted = 0;
+        let mut never_counted = Vec::new();
         for case in cases.as_array().unwrap() {
             let name = &case["name"];
             let dir = tempfile::tempdir().unwrap();
@@ -552,13 +552,21 @@ mod tests {
                     || !said.plugins.marketplaces.is_empty()
                     || agents.iter().any(pelton::tools::AgentDefinition::brings_programs)
                     || servers.iter().any(|(_, approval)| *approval == Approval::Given)
+                    || pelton::SkillSources::powers_of_project(&cwd).iter().any(|power| {
+                        let skills =
+                            super::super::skills::skills(&args, &env, &said, &cwd, Watched::Interactive);
+                        let counted = skills.unwrap().unwrap().project_powers.unwrap();
+                        counted.contains(&power.mark)
+                    })
             };
             assert!(!brings(), "{name}");
             Trust::in_dir(&env, &cwd).say(&env, true).unwrap();
-            counted_once_trusted += usize::from(brings());
+            if !brings() {
+                never_counted.push(name.as_str().unwrap());
+            }
         }
-        // The server above the working directory is asked about where it stands.
-        assert!(counted_once_trusted + 1 >= cases.as_array().unwrap().len(), "{counted_once_trusted}");
+        // It is asked about where it stands.
+        assert_eq!(never_counted, ["a server named above the working directory"]);
     }
 
     #[test]

@@ -17,7 +17,13 @@ use crate::args::RunArgs;
 use crate::fail::{Fail, tell};
 
 /// Which skills count. `None` if none do.
-pub(super) fn skills(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Option<SkillSources>, Fail> {
+pub(super) fn skills(
+    args: &RunArgs,
+    env: &Env,
+    settings: &Settings,
+    cwd: &Path,
+    watched: Watched,
+) -> Result<Option<SkillSources>, Fail> {
     if super::alone(args, env) || args.disable_slash_commands {
         return Ok(None);
     }
@@ -28,6 +34,11 @@ pub(super) fn skills(args: &RunArgs, env: &Env, settings: &Settings) -> Result<O
     skills.user_dir = config_dir(env).filter(|_| sources.user && !plugins_only);
     skills.project = sources.project && !plugins_only;
     skills.hooks = !settings.brought_hooks_off;
+    if skills.project && untrusted(Brought::Programs, watched) != Treatment::Used {
+        let trust = Trust::in_dir(env, cwd);
+        let seen = trust.is_given().then(|| trust.approved_settings(env));
+        skills.project_powers = Some(seen.unwrap_or_default());
+    }
     let settings = &settings.skills;
     skills.shown.clone_from(&settings.shown);
     skills.run_commands = settings.shell_off != Some(true);

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pelton::settings::{Approval, Power, Settings, approval, fingerprint, value_of, with_value};
-use pelton::{MemorySources, OutsideImport};
+use pelton::{MemorySources, OutsideImport, SkillSources};
 use pelton_tui::clean::revealed_line;
 use serde_json::{Map, Value, json};
 
@@ -299,10 +299,11 @@ fn reached_by(definition: &Value) -> String {
     }
 }
 
-/// What a directory's settings and agents grant or run.
+/// What a directory's settings, agents and skills grant or run.
 fn powers(env: &Env, dir: &Path) -> Vec<Power> {
     let mut powers = Files::around(env, dir).brought_powers();
     powers.extend(powers_of_agents(dir));
+    powers.extend(SkillSources::powers_of_project(dir));
     powers
 }
 

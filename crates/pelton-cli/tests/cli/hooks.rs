@@ -251,7 +251,7 @@ fn without_a_screen_hooks_say_what_of_an_answer_is_shown() {
     // Programs read what was said.
     let (_place, _model, ran) = run(answers(), &settings, &["--include-hook-events"]);
     ran.well();
-    let frames = check_stream(&ran);
+    let frames = ran.frames();
     let said: String =
         frames.iter().filter(|frame| frame["type"] == "assistant").map(|frame| frame.to_string()).collect();
     assert!(said.contains("looking") && said.contains("half of it") && !said.contains("HALF"), "{said}");
@@ -281,7 +281,7 @@ fn hooks_of_a_start_hear_how_it_begins_and_may_end_what_follows() {
     let asked = model.requests().len();
     let stops = on("SessionStart", &[r#"echo '{"continue": false, "stopReason": "not today"}'"#]);
     let ran = place.task(&model, ["hi", "--settings", &stops]).args(STREAM).run();
-    let frames = check_stream(&ran);
+    let frames = ran.frames();
     assert_eq!(ran.result()["terminal_reason"], "hook_stopped");
     assert_eq!(informational(&frames), [("not today", &json!(true))]);
     assert_eq!(model.requests().len(), asked, "nobody was asked");

@@ -2,6 +2,7 @@
 //! real HTTP. One program, so that it is linked once.
 
 mod place; // where a process under test runs, and what it leaves behind
+mod opened; // repositories that want something run
 mod talk; // a client at the other end of two pipes
 
 mod agents; // sub-agents, as clients see them

@@ -455,7 +455,8 @@ fn a_model_for_one_turn_is_not_kept_by_the_session() {
         };
         let said = model(script.step(Step::reply([text("Yes.")]).always()));
         let first = ["--model", "claude-sonnet-4-6"];
-        place.task(&said, words.iter().copied().chain(first)).run().well();
+        let ran = place.task(&said, words.iter().copied().chain(first)).run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
         let asked = said.requests();
         assert!(asked.last().unwrap().body["model"].as_str().unwrap().contains("opus"), "{words:?}");
         let next = model(Script::new().step(Step::reply([text("Yes.")]).always()));

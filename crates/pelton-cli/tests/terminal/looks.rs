@@ -139,7 +139,7 @@ fn a_status_line_that_never_ends_costs_nothing() {
 #[test]
 fn hooks_say_what_of_an_answer_is_shown() {
     let place = Place::new();
-    let shouts = r#"d=$(tr -d '\n' | sed -E 's/.*"delta":"(([^"\\]|\\.)*)".*/\1/; s/secret/[hidden]/g'); echo "{\"hookSpecificOutput\": {\"hookEventName\": \"MessageDisplay\", \"displayContent\": \"$d\"}}""#;
+    let shouts = r#"d=$(tr -d '\n' | sed -E 's/.*"delta":"(([^"\\]|\\.)*)".*/\1/; s/secret/[hidden]/g'); printf '{"hookSpecificOutput": {"hookEventName": "MessageDisplay", "displayContent": "%s"}}' "$d""#;
     let settings =
         json!({"hooks": {"MessageDisplay": [{"hooks": [{"type": "command", "command": shouts}]}]}});
     std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
@@ -151,6 +151,7 @@ fn hooks_say_what_of_an_answer_is_shown() {
     let mut command = place.pelton([]);
     command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
     let mut seat = Seat::with(command, 80, 24);
+    seat.sees("asks before changes");
     seat.types("hello\r");
     seat.sees("First the [hidden] one.");
     model.open("rest");

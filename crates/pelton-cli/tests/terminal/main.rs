@@ -4,6 +4,8 @@
 #[path = "../cli/place.rs"]
 #[allow(dead_code)] // The other program uses the rest.
 mod place; // where a process under test runs, and what it leaves behind
+#[path = "../cli/opened.rs"]
+mod opened; // repositories that want something run
 mod long; // a long session
 mod seat; // somebody in front of a terminal
 
@@ -15,6 +17,7 @@ mod figures; // what people wait for, by the clock
 mod first_light; // a prompt, an answer, a tree, a question, the end
 mod habits; // what people bring along from elsewhere
 mod hostile; // what comes from outside
+mod hostile_repositories; // what a repository wants run, opened by somebody who does not trust it
 mod hostile_sides; // the same, from every side it can come from
 mod leaving; // the terminal as it was
 mod looks; // colours, and a status line of one's own

@@ -1,6 +1,6 @@
 //! Which skills and commands there are. Blocks.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::skill::Skill;
 use crate::limits::{SKILL_BYTES_MAX, SKILL_DIRECTORIES_DEEP_MAX, SKILLS_MAX};
 use crate::plugins::Plugin;
+use crate::settings::Power;
 
 /// Who sees a skill, whatever its file says.
 ///
@@ -73,6 +74,9 @@ pub struct SkillSources {
     pub run_commands: bool,
     /// Whether hooks are called that skills bring.
     pub hooks: bool,
+    /// Which powers of the project's skills and commands count, by their marks: the calls they allow themselves, and their
+    /// hooks. One with others is followed without any. All count if absent.
+    pub project_powers: Option<BTreeSet<String>>,
     /// The share of the context window that may be spent on telling what skills there are.
     pub listing_permille: u16,
     /// Characters, in place of that share.
@@ -91,6 +95,7 @@ impl Default for SkillSources {
             shown: BTreeMap::new(),
             run_commands: true,
             hooks: true,
+            project_powers: None,
             listing_permille: 10,
             listing_chars_max: None,
             description_chars_max: 1_536,
@@ -104,8 +109,32 @@ impl SkillSources {
         Self { project: true, ..Self::default() }
     }
 
+    /// What the skills and commands of a project allow themselves and would have called, as they are now. Those below a directory
+    /// are found with the files there, and have no power that anybody could have seen.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # std::fs::create_dir_all(dir.path().join(".claude/commands"))?;
+    /// # std::fs::write(dir.path().join(".claude/commands/check.md"), "---\nallowed-tools: Bash(make *)\n---\nCheck it.")?;
+    /// use pelton::SkillSources;
+    ///
+    /// let powers = SkillSources::powers_of_project(dir.path());
+    /// assert_eq!(powers[0].told(), "skills.check.allowed-tools: [\"Bash(make *)\"]");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn powers_of_project(cwd: &Path) -> Vec<Power> {
+        let project = Self { project: true, ..Self::default() };
+        all(&project, &[], cwd, &[]).into_iter().flat_map(|skill| skill.powers).collect()
+    }
+
     /// A skill as it is wanted, if it is.
     pub(super) fn wanted(&self, mut skill: Skill) -> Option<Skill> {
+        if let Some(counted) = &self.project_powers {
+            let is_new = skill.powers.iter().any(|power| !counted.contains(&power.mark));
+            if is_new && skill.whose(Some(self)) == "project" {
+                skill.leave_out_powers();
+            }
+        }
         match self.shown.get(&skill.name).copied().unwrap_or(SkillShown::On) {
             SkillShown::Off => return None,
             SkillShown::On => {}

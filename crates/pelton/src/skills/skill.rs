@@ -10,6 +10,7 @@ use crate::context::front_matter::Headed;
 use crate::hooks::{HookConfig, Problem, Source};
 use crate::permission::{Loan, Rule};
 use crate::plugins::Plugin;
+use crate::settings::Power;
 
 /// A skill or a custom command.
 #[derive(Debug, Clone)]
@@ -48,6 +49,8 @@ pub(crate) struct Skill {
     pub hooks: HookConfig,
     /// What is wrong with these.
     pub hook_problems: Vec<Problem>,
+    /// What of that would be allowed or run by itself: whoever trusts it has to have seen it.
+    pub powers: Vec<Power>,
     pub body: String,
 }
 
@@ -70,6 +73,13 @@ impl Skill {
         let rules = headed.list("allowed-tools").or_else(|| headed.list("allowed_tools")).unwrap_or_default();
         let denied = headed.list("disallowed-tools").or_else(|| headed.list("disallowed_tools"));
         let denied = denied.unwrap_or_default();
+        let allowed = words(rules);
+        let mut powers = Vec::new();
+        if !allowed.is_empty() {
+            powers.push(Power::new(format!("skills.{name}.allowed-tools"), allowed.clone().into()));
+        }
+        let brought = headed.head.get("hooks").cloned();
+        powers.extend(brought.map(|hooks| Power::new(format!("skills.{name}.hooks"), hooks)));
         let mut hooks = HookConfig::default();
         let hook_problems =
             headed.head.get("hooks").map(|brought| hooks.add_settings(brought, &Source::Skill));
@@ -87,7 +97,7 @@ impl Skill {
             for_model: headed.flag("disable-model-invocation") != Some(true),
             for_user: headed.flag("user-invocable") != Some(false),
             name_only: false,
-            loan: Loan { allowed: rules_of(rules), denied: rules_of(denied) },
+            loan: Loan { allowed: rules_of(&allowed), denied: rules_of(&words(denied)) },
             // A command is a file without a directory: it is called, not found.
             paths: dir.and_then(|_| headed.list("paths")).map(|paths| unquoted(&paths)).unwrap_or_default(),
             model: headed.text("model").filter(|model| model != "inherit"),
@@ -96,8 +106,16 @@ impl Skill {
             beside: headed.flag("background") == Some(true),
             hooks,
             hook_problems: hook_problems.unwrap_or_default(),
+            powers,
             body,
         }
+    }
+
+    /// It is followed like any text: it allows nothing and calls nothing. What it denies stays denied.
+    pub fn leave_out_powers(&mut self) {
+        self.loan.allowed.clear();
+        self.hooks = HookConfig::default();
+        self.powers.clear();
     }
 
     /// Whether following it grants or runs nothing, so that nobody need be asked.
@@ -114,8 +132,8 @@ fn unquoted(patterns: &[String]) -> Vec<String> {
     patterns.iter().map(|pattern| pattern.trim_matches(['"', '\'']).to_owned()).collect()
 }
 
-fn rules_of(parts: Vec<String>) -> Vec<Rule> {
-    words(parts).iter().filter_map(|rule| rule.parse().ok()).collect()
+fn rules_of(words: &[String]) -> Vec<Rule> {
+    words.iter().filter_map(|rule| rule.parse().ok()).collect()
 }
 
 /// A hint such as `[file]` is a list in YAML.
