@@ -19,9 +19,23 @@ const LEVELS_MAX: usize = 128;
 
 type Hash = [u8; 32];
 
+/// Stands for content that was not to be written down as it was said.
+const HIDDEN: &str = "hidden----------";
+
+/// Whether what was said is what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    AsSaid,
+    /// A secret is not.
+    InPart,
+}
+
 /// What a line of the conversation is written with; nothing for content that is no JSON.
-pub(super) fn proof(kind: &str, content: &[u8], parent: Option<Uuid>) -> Option<String> {
-    let of_content = letters(&content_hash(kind, content)?, CONTENT_CHARS);
+pub(super) fn proof(kind: &str, content: &[u8], parent: Option<Uuid>, written: Written) -> Option<String> {
+    let of_content = match written {
+        Written::AsSaid => letters(&content_hash(kind, content)?, CONTENT_CHARS),
+        Written::InPart => HIDDEN.to_owned(),
+    };
     Some(of_content + &of_parent(parent))
 }
 
@@ -33,6 +47,11 @@ impl Proof<'_> {
     pub fn is_of(&self, kind: &str, content: &str) -> bool {
         let hash = content_hash(kind, content.as_bytes());
         hash.is_some_and(|hash| self.0.get(..CONTENT_CHARS) == Some(&*letters(&hash, CONTENT_CHARS)))
+    }
+
+    /// Whether something was said that is not written.
+    pub fn hides_something(&self) -> bool {
+        self.0.get(..CONTENT_CHARS) == Some(HIDDEN)
     }
 
     /// Whether it was said behind that line, or behind none.
@@ -150,7 +169,7 @@ mod tests {
     #[test]
     fn what_means_the_same_is_the_same() {
         let parent = Some(Uuid::from_u128(7));
-        let written = proof("user", SAID.as_bytes(), parent).unwrap();
+        let written = proof("user", SAID.as_bytes(), parent, Written::AsSaid).unwrap();
         let again = "[ {\"n\": [1, 2.5, true, null], \"text\": \"Gr\\u00fc\\u00dfe, \\\"du\\\"\", \"type\": \"text\"} ]";
         assert!(Proof(&written).is_of("user", SAID) && Proof(&written).is_of("user", again));
         assert!(Proof(&written).follows(parent) && !Proof(&written).follows(None));
@@ -158,7 +177,7 @@ mod tests {
 
     #[test]
     fn every_other_letter_is_something_else() {
-        let written = proof("user", SAID.as_bytes(), None).unwrap();
+        let written = proof("user", SAID.as_bytes(), None, Written::AsSaid).unwrap();
         assert!(!Proof(&written).is_of("assistant", SAID));
         for (at, letter) in SAID.char_indices() {
             let mut other = SAID.to_owned();
@@ -171,8 +190,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_hidden_has_its_place_and_no_words() {
+        let parent = Some(Uuid::from_u128(7));
+        let written = proof("user", SAID.as_bytes(), parent, Written::InPart).unwrap();
+        assert!(Proof(&written).hides_something() && Proof(&written).follows(parent));
+        assert!(!Proof(&written).is_of("user", SAID));
+    }
+
+    #[test]
     fn what_is_no_json_or_too_deep_has_none() {
-        assert_eq!(proof("user", b"[", None), None);
-        assert_eq!(proof("user", "[".repeat(100_000).as_bytes(), None), None);
+        assert_eq!(proof("user", b"[", None, Written::AsSaid), None);
+        assert_eq!(proof("user", "[".repeat(100_000).as_bytes(), None, Written::AsSaid), None);
     }
 }
