@@ -424,3 +424,20 @@ test("a session that goes on asks the model it asked before, unless the program 
   const haiku = ["claude-haiku-4-5", "claude-haiku-4-5"];
   assert.deepEqual(asked, [haiku, haiku, haiku, ["claude-sonnet-4-5", "claude-sonnet-4-5"]]);
 });
+
+test("a session goes on as the agent it worked as", async (t) => {
+  const here = await at(t, { reply: "Yes.", always: true });
+  const agents = { chief: { description: "Leads.", prompt: "You lead.", tools: ["Read"], model: "claude-haiku-4-5" } };
+  const session = await idOf(here, "The first.", { agent: "chief", agents });
+  await here.ask("The second.", { agents, resume: session });
+  await here.ask("The third.", { agents, continue: true });
+  for (const body of await here.bodies()) {
+    assert.deepEqual([body.system.at(-1).text, body.model, body.tools.map((tool) => tool.name)], ["You lead.", "claude-haiku-4-5", ["Read"]]);
+  }
+  const told = system(await here.ask("The fourth.", { resume: session }), "informational");
+  assert.equal(told.filter((said) => said.content.includes("'chief'")).length, 1);
+  const last = (await here.bodies()).at(-1);
+  assert.ok(!JSON.stringify(last.system ?? []).includes("You lead.") && last.tools.length > 1);
+  const [listed] = await sdk.listSessions({ dir: here.work });
+  assert.equal(listed.firstPrompt, "The first.");
+});

@@ -369,3 +369,41 @@ def test_a_rewind_takes_back_what_commands_did_too(stage):
     assert after_one == {"kept": "mine\none\n", "made": "one\n"}
     assert before == {"kept": "mine\n"}
     assert [answers(body)[0].get("is_error", False) for body in here.bodies()[1::2]] == [False, False]
+
+
+def test_a_prompt_that_cannot_wait_makes_no_error_of_what_ran(stage):
+    async def program(here: Stage):
+        async def urgent():
+            yield {
+                "type": "user",
+                "priority": "now",
+                "message": {"role": "user", "content": "This first."},
+                "parent_tool_use_id": None,
+                "session_id": "default",
+            }
+
+        async with here.client(allowed_tools=["Bash"]) as client:
+            await client.query("Go.")
+            ended = []
+            async for message in client.receive_messages():
+                if isinstance(message, AssistantMessage) and not ended:
+                    await client.query(urgent())
+                if isinstance(message, ResultMessage):
+                    ended.append((message.subtype, message.is_error, message.result))
+                    if len(ended) == 2:
+                        return ended
+
+    here = stage(call("Bash", {"command": "sleep 60"}), text("At once."))
+    assert run(program(here)) == [("success", False, ""), ("success", False, "At once.")]
+    assert "This first." in json.dumps(here.bodies()[1]["messages"][-1])
+
+
+def test_a_model_that_nobody_knows_here_is_asked_for(stage):
+    async def program(here: Stage):
+        async with here.client() as client:
+            await client.set_model("of-a-gateway")
+            return await turn(client, "Go.")
+
+    here = stage(text("Yes."), strict={"off": ["known-model"]})
+    assert result(run(program(here))).result == "Yes."
+    assert here.bodies()[0]["model"] == "of-a-gateway"

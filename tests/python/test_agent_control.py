@@ -14,6 +14,7 @@ from claude_agent_sdk import (
     PermissionResultDeny,
     PermissionUpdate,
     ResultError,
+    UserMessage,
     create_sdk_mcp_server,
     query,
     tool,
@@ -598,3 +599,31 @@ def test_a_hook_hears_what_wants_attention(stage):
     assert result(messages).result == "Done." and (here.work / "made").exists()
     assert [told["notification_type"] for told in seen] == ["permission_prompt"] and "Bash" in seen[0]["message"]
     assert not answers(here.bodies()[1])[0].get("is_error")
+
+
+def test_words_of_hooks_are_nobody_s_turn(stage):
+    for event in ("PreToolUse", "PostToolUse", "Stop"):
+        here = stage(call("Bash", TOUCH), {"reply": "Done.", "always": True})
+        heard = []
+
+        async def once(data, tool_use_id, context, event=event, heard=heard):
+            heard.append(data)
+            return specific(event, additionalContext="A word.") if len(heard) == 1 else {}
+
+        messages = ask(here, allowed_tools=["Bash"], hooks={event: [HookMatcher(hooks=[once])]})
+        assert result(messages).num_turns == 2, event
+        assert len([message for message in messages if isinstance(message, UserMessage)]) == 1, event
+        assert "A word." in json.dumps(here.bodies()[-1]["messages"]), event
+
+
+def test_paths_are_asked_about_whole(stage):
+    asked = []
+
+    async def decide(tool_name, given, context):
+        asked.append(given["file_path"])
+        return PermissionResultAllow()
+
+    here = stage(call("Write", {"file_path": "below/new.txt", "content": "x"}), text("Done."))
+    assert result(ask(here, can_use_tool=decide)).result == "Done."
+    assert asked == [str(here.work / "below/new.txt")] and (here.work / "below/new.txt").read_text() == "x"
+    assert "below/new.txt" in json.dumps(here.bodies()[1]["messages"])

@@ -728,3 +728,11 @@ def test_an_agent_with_servers_skills_and_a_mode_of_its_own(stage):
     assert not any("weather" in name for name in offered[0]) and "mcp__weather__forecast" in offered[1]
     assert "Boil the water first." in json.dumps(inner[0]["messages"])
     assert answers(inner[1])[0]["is_error"] is True, "an agent may be held closer than the session"
+
+
+def test_a_log_on_standard_error(stage):
+    here = stage(text("PAYLOAD."))
+    assert result(ask(here, extra_args={"debug-to-stderr": None})).result == "PAYLOAD."
+    told = "\n".join(here.stderr)
+    assert "[api] " in told and "PAYLOAD" not in told
+    assert len(here.bodies()) == 1

@@ -7,8 +7,8 @@ import json
 
 import claude_agent_sdk as sdk
 import pytest
-from agent_stage import Stage, answers, call, result, text
-from claude_agent_sdk import InMemorySessionStore, ProcessError, ResultError
+from agent_stage import Stage, answers, call, result, system, text
+from claude_agent_sdk import AgentDefinition, InMemorySessionStore, ProcessError, ResultError
 
 
 @pytest.fixture
@@ -390,3 +390,61 @@ def test_lines_are_summed_up_by_the_sdk_as_they_come(at):
     told = json.dumps(summary["data"])
     assert "My title" in told and "What is here?" in told and str(here.work) in told
     assert "What is here?" in spoken(here.bodies()[0])
+
+
+def test_a_session_goes_on_as_the_agent_it_worked_as(at):
+    here = at({"reply": "Yes.", "always": True})
+    agents = {
+        "chief": AgentDefinition(description="Leads.", prompt="You lead.", tools=["Read"], model="claude-haiku-4-5")
+    }
+    session = ask(here, "The first.", agents=agents, extra_args={"agent": "chief"}).session_id
+    ask(here, "The second.", agents=agents, resume=session)
+    ask(here, "The fork.", agents=agents, resume=session, fork_session=True)
+    for body in here.bodies():
+        assert body["system"][-1]["text"] == "You lead." and body["model"] == "claude-haiku-4-5"
+        assert [tool["name"] for tool in body["tools"]] == ["Read"]
+    # Nobody describes it any more: that is told, once, and the session goes on.
+    messages = asyncio.run(here.query("The third.", resume=session))
+    told = [said["content"] for said in system(messages, "informational") if "'chief'" in said["content"]]
+    assert len(told) == 1 and "not there any more" in told[0]
+    assert "You lead." not in json.dumps(here.bodies()[-1].get("system")) and len(here.bodies()[-1]["tools"]) > 1
+    # The line that names it is in nobody's way.
+    (listed,) = [info for info in sdk.list_sessions(directory=str(here.work)) if info.session_id == session]
+    assert listed.first_prompt == "The first."
+    said = [json.dumps(each.message) for each in sdk.get_session_messages(session, directory=str(here.work))]
+    assert sum("The " in each for each in said) == 3
+
+
+def test_calls_side_by_side_of_another_program_are_gone_on_with(at):
+    here = at({"reply": "Yes.", "always": True})
+    session = ask(here, "The first.").session_id
+    file = next(here.config.glob(f"projects/*/{session}.jsonl"))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    last = [line for line in lines if line.get("type") == "assistant"][-1]
+    ids = [f"00000000-0000-4000-8000-00000000000{n}" for n in range(6)]
+
+    def line(own: int, parent: str, kind: str, block: dict) -> dict:
+        message = {"role": kind, "content": [block]}
+        if kind == "assistant":
+            message |= {"id": "msg_others", "type": "message", "model": "claude-sonnet-5-5"}
+        rest = {"isSidechain": False, "userType": "external", "timestamp": "2026-01-01T00:00:00.000Z"}
+        return {"parentUuid": parent, "uuid": ids[own], "type": kind, "sessionId": session, "message": message, **rest}
+
+    def made(call: str) -> dict:
+        return {"type": "tool_use", "id": call, "name": "Read", "input": {"file_path": "/none"}}
+
+    def brought(call: str) -> dict:
+        return {"type": "tool_result", "tool_use_id": call, "content": f"of {call}"}
+
+    prompt = line(0, last["uuid"], "user", {"type": "text", "text": "Look twice."})
+    calls = [line(1, ids[0], "assistant", made("toolu_a")), line(2, ids[1], "assistant", made("toolu_b"))]
+    # Each follows its own call: the second call is on no way back from the last line.
+    results = [line(3, ids[2], "user", brought("toolu_b")), line(4, ids[1], "user", brought("toolu_a"))]
+    with file.open("a") as record:
+        record.writelines(json.dumps(each, separators=(",", ":")) + "\n" for each in [prompt, *calls, *results])
+    ask(here, "Again.", resume=session)
+    sent = spoken(here.bodies()[-1])
+    for call in ("toolu_a", "toolu_b"):
+        assert sent.count(f'"id": "{call}"') == 1 and sent.count(f"of {call}") == 1
+    read = json.dumps([each.message for each in sdk.get_session_messages(session, directory=str(here.work))])
+    assert all(f"of {call}" in read for call in ("toolu_a", "toolu_b"))

@@ -1,5 +1,5 @@
 //! Records that somebody wrote in: every field of every line becomes something else, by chance. What a line proves of itself tells
-//! that, so that the first thing the model is sent is legal already.
+//! that, so that the first thing the model is sent is legal already. What nobody wrote in is still said.
 
 use pelton_testkit::{Script, Step, text};
 use serde_json::{Map, Value, json};
@@ -127,16 +127,19 @@ fn pit_S1_whatever_somebody_writes_in_a_record_the_first_request_is_legal() {
     let (session, file, _) = recorded(&place);
     let sound = std::fs::read_to_string(&file).unwrap();
     let seeds = std::env::var(SEEDS_VARIABLE).ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS);
+    let of_line = |words: &'static str| (sound.lines().position(|line| line.contains(words)).unwrap(), words);
+    let said = ["FIRST-PROMPT", "Looking.", "First done.", "SECOND-PROMPT", "Second done."].map(of_line);
     let mut refused = Vec::new();
     for first in 1..=seeds {
         let mut seed = first;
         let mut lines: Vec<String> = sound.lines().map(str::to_owned).collect();
-        let mut told = Vec::new();
+        let (mut told, mut touched) = (Vec::new(), Vec::new());
         for _ in 0..=chance(&mut seed, 3) {
             let index = chance(&mut seed, lines.len());
             let mut line: Value = serde_json::from_str(&lines[index]).unwrap();
             told.push(format!("line {}: {}", index + 1, edit(&mut line, &mut seed)));
             lines[index] = line.to_string();
+            touched.push(index);
         }
         let bytes = lines.join("\n") + "\n";
         std::fs::write(&file, &bytes).unwrap();
@@ -149,6 +152,11 @@ fn pit_S1_whatever_somebody_writes_in_a_record_the_first_request_is_legal() {
             requests.iter().any(|asked| asked.body["messages"].to_string().contains("NEXT-PROMPT")),
             "{first}"
         );
+        // Whatever is edited elsewhere, what was said stays.
+        let sent: String = requests.iter().map(|asked| asked.body["messages"].to_string()).collect();
+        for (index, words) in said.iter().filter(|(index, _)| !touched.contains(index)) {
+            assert!(sent.contains(words), "{first} {told:?}: line {}, {words}", index + 1);
+        }
         if !model.illegal().is_empty() {
             refused.push(format!("{first} {told:?}: {:?}", model.illegal()));
         }

@@ -10,9 +10,23 @@ use uuid::Uuid;
 const CONTENT_CHARS: usize = 16;
 const PARENT_CHARS: usize = 8;
 
+/// Stands for content that was not to be written down as it was said.
+const HIDDEN: &str = "hidden----------";
+
+/// Whether what was said is what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    AsSaid,
+    /// A secret is not.
+    InPart,
+}
+
 /// What a line of the conversation is written with.
-pub(super) fn proof(kind: &str, content: &[u8], parent: Option<Uuid>) -> String {
-    let of_content = format!("{:016x}", sum_of(kind, content));
+pub(super) fn proof(kind: &str, content: &[u8], parent: Option<Uuid>, written: Written) -> String {
+    let of_content = match written {
+        Written::AsSaid => format!("{:016x}", sum_of(kind, content)),
+        Written::InPart => HIDDEN.to_owned(),
+    };
     of_content + &of_parent(parent)
 }
 
@@ -24,6 +38,11 @@ impl Proof<'_> {
     pub fn is_of(&self, kind: &str, content: &str) -> bool {
         let sum = sum_of(kind, content.as_bytes());
         self.0.get(..CONTENT_CHARS) == Some(&*format!("{sum:016x}"))
+    }
+
+    /// Whether something was said that is not written.
+    pub fn hides_something(&self) -> bool {
+        self.0.get(..CONTENT_CHARS) == Some(HIDDEN)
     }
 
     /// Whether it was said behind that line, or behind none.
@@ -216,7 +235,7 @@ mod tests {
     #[test]
     fn what_means_the_same_is_the_same() {
         let parent = Some(Uuid::from_u128(7));
-        let written = proof("user", SAID.as_bytes(), parent);
+        let written = proof("user", SAID.as_bytes(), parent, Written::AsSaid);
         let again = "[ {\"n\": [1, 2.5, true, null],\n \"text\": \"Gr\\u00fc\\u00dfe, \\\"du\\\"\", \"type\": \"text\"} ]";
         assert!(Proof(&written).is_of("user", SAID) && Proof(&written).is_of("user", again));
         assert!(Proof(&written).follows(parent) && !Proof(&written).follows(None));
@@ -224,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_other_letter_is_something_else() {
-        let written = proof("user", SAID.as_bytes(), None);
+        let written = proof("user", SAID.as_bytes(), None, Written::AsSaid);
         assert!(!Proof(&written).is_of("assistant", SAID));
         for (at, letter) in SAID.char_indices() {
             let mut other = SAID.to_owned();
@@ -234,6 +253,14 @@ mod tests {
         for damaged in ["", "0123", "nonsense that is long enough", "ü"] {
             assert!(!Proof(damaged).is_of("user", SAID) && !Proof(damaged).follows(None), "{damaged}");
         }
+    }
+
+    #[test]
+    fn what_is_hidden_has_its_place_and_no_words() {
+        let parent = Some(Uuid::from_u128(7));
+        let written = proof("user", SAID.as_bytes(), parent, Written::InPart);
+        assert!(Proof(&written).hides_something() && Proof(&written).follows(parent));
+        assert!(!Proof(&written).is_of("user", SAID));
     }
 
     /// As other programs write it: all letters beyond ASCII by their numbers, and blanks everywhere.

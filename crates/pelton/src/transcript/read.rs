@@ -1,6 +1,7 @@
 //! Reading a transcript back. Tolerant: a torn, foreign or damaged line is skipped and counted, never a reason to
 //! lose the others, and nothing in the file is changed.
 
+mod line; // what a line says, and what it proves of itself
 mod chain; // which line follows which
 mod said; // what somebody said in one
 
@@ -16,23 +17,20 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use pelton_model::Prefix;
 use pelton_model::json::without_halves;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use chain::Chain;
 use said::{LONG_LINE_BYTES, Source, entries};
 
+pub(super) use line::{LINKS, Line, Proven, parent};
 pub(super) use said::is_no_message;
 
 use super::blobs::Blobs;
 use super::opening::stand_in;
-use super::proof::Proof;
 use super::queued::{QueuedPrompt, Waiting};
 use super::requests::{FileFacts, read_prefix};
-use super::write::{End, KeptBehind};
+use super::write::End;
 use super::{
     AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE,
     QUESTION_LINE, REQUEST_LINE, RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
@@ -207,110 +205,6 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<u64> {
         }
     }
 }
-
-/// What is looked at in a line. Everything else is left alone.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Line<'a> {
-    r#type: Option<String>,
-    pub subtype: Option<String>,
-    kind: Option<String>,
-    pub uuid: Option<Uuid>,
-    #[serde(default)]
-    uuids: Vec<Uuid>,
-    #[serde(borrow)]
-    places: Option<&'a RawValue>,
-    #[serde(borrow)]
-    request: Option<&'a RawValue>,
-    #[serde(default)]
-    queued_ids: Vec<Uuid>,
-    #[serde(default, deserialize_with = "parent")]
-    parent_uuid: Option<Uuid>,
-    #[serde(default, deserialize_with = "parent")]
-    logical_parent_uuid: Option<Uuid>,
-    edit_id: Option<EditId>,
-    by: Option<String>,
-    with: Option<EditId>,
-    #[serde(borrow)]
-    pub edit: Option<&'a RawValue>,
-    pub kept: Option<KeptBehind>,
-    session_id: Option<Uuid>,
-    agent_setting: Option<String>,
-    permission_mode: Option<String>,
-    /// What shows that it is as it was written.
-    proof: Option<String>,
-    /// Whoever copied it into another session gave other names to all lines.
-    forked_from: Option<IgnoredAny>,
-    timestamp: Option<String>,
-    #[serde(default)]
-    pub is_sidechain: bool,
-    #[serde(default)]
-    is_meta: bool,
-    #[serde(default)]
-    is_compact_summary: bool,
-    #[serde(default)]
-    is_api_error_message: bool,
-    request_id: Option<String>,
-    #[serde(rename = "toolUseID")]
-    tool_use_id: Option<String>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_use_result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    attachment: Option<&'a RawValue>,
-}
-
-/// The name of a line that is followed. What is no name is that of nobody: something was followed, and nothing says what.
-pub(super) fn parent<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Uuid>, D::Error> {
-    let named = Option::<&'de RawValue>::deserialize(json)?;
-    Ok(named.map(|named| serde_json::from_str(named.get()).unwrap_or(Uuid::max())))
-}
-
-/// What a whole line proves of itself.
-pub(super) struct Proven {
-    /// Nothing speaks against its words being those that were written.
-    pub words: bool,
-    /// Or against its standing behind the line that it names.
-    pub place: bool,
-}
-
-impl Proven {
-    pub fn of(line: &str) -> Self {
-        let line = serde_json::from_str::<Line<'_>>(line);
-        let words = line.as_ref().map_or(true, Line::is_as_written);
-        Self { words, place: line.as_ref().map_or(true, Line::follows_what_it_says) }
-    }
-}
-
-impl Line<'_> {
-    fn follows_what_it_says(&self) -> bool {
-        self.proven_behind(self.parent_uuid.or(self.logical_parent_uuid))
-    }
-
-    /// Whether nothing speaks against its standing behind a line. Copies of sessions have other names for all lines.
-    fn proven_behind(&self, parent: Option<Uuid>) -> bool {
-        let proof = self.proof.as_deref().filter(|_| self.forked_from.is_none());
-        proof.is_none_or(|proof| Proof(proof).follows(parent))
-    }
-
-    /// Whether nothing speaks against its words being those that were written.
-    fn is_as_written(&self) -> bool {
-        #[derive(Deserialize)]
-        struct Content<'a> {
-            #[serde(borrow)]
-            content: &'a RawValue,
-        }
-        let Some(proof) = self.proof.as_deref().map(Proof) else { return true };
-        let content =
-            self.message.and_then(|message| serde_json::from_str::<Content<'_>>(message.get()).ok());
-        let kind = self.r#type.as_deref().unwrap_or_default();
-        content.is_some_and(|message| proof.is_of(kind, message.content.get()))
-    }
-}
-
-/// The kinds of lines a conversation can begin with.
-pub(super) const LINKS: [&str; 5] = ["user", "assistant", "system", "attachment", "progress"];
 
 /// One line that is part of the conversation's chain.
 struct Link {
@@ -578,7 +472,8 @@ impl Lines {
         });
         let (parent, follows) = self.parent_of(&line);
         // Thinking is bound to what stood before it.
-        self.reshaped |= damaged > 0 || !is_as_written || follows == Follows::Another;
+        self.reshaped |=
+            damaged > 0 || !is_as_written || line.hides_something() || follows == Follows::Another;
         self.by_id.insert(id, self.links.len());
         let is_snip = line.subtype.as_deref() == Some(SNIP_BOUNDARY);
         let snip = is_snip.then(|| serde_json::from_str(&text).unwrap_or_default());

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::blobs::{SetAside, shortened};
 use super::disk::{Disk, DiskFile};
 use super::lease::{Held, Holder};
-use super::proof::proof;
+use super::proof::{Written, proof};
 use super::queued::QueuedPrompt;
 use super::read::read_from;
 use super::requests::kept_text;
@@ -560,7 +560,7 @@ impl Transcript {
             .field("uuid", summary.id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
-            .field(PROOF_FIELD, proof("user", &summary.json, Some(edit.id)));
+            .field(PROOF_FIELD, self.proof("user", &summary.json, Some(edit.id)));
         bytes.extend(self.set_aside(&line.finish_line(), SetAside::Media)?);
         if let Some(agent) = &self.facts.works_as {
             // Whoever goes on reads from here.
@@ -604,7 +604,7 @@ impl Transcript {
         body: impl FnOnce(Line) -> Line,
     ) -> Result<(), TranscriptError> {
         let mut tail = self.tail();
-        let proof = said.map(|(kind, content)| proof(kind, content, tail.newest));
+        let proof = said.map(|(kind, content)| self.proof(kind, content, tail.newest));
         let line = body(self.head(&tail, tail.newest))
             .field("uuid", id)
             .field("timestamp", format!("{at:.3}"))
@@ -618,6 +618,15 @@ impl Transcript {
         self.append(&mut tail, line)?;
         (tail.newest, tail.is_placed) = (Some(id), true);
         Ok(())
+    }
+
+    /// What shows to readers that a message is as it was said.
+    fn proof(&self, kind: &str, content: &[u8], parent: Option<Uuid>) -> String {
+        let written = match self.facts.secrets.hidden(content) {
+            Cow::Borrowed(_) => Written::AsSaid,
+            Cow::Owned(_) => Written::InPart,
+        };
+        proof(kind, content, parent, written)
     }
 
     /// A line whose long texts are kept beside the record, if it has any.

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Line;
+use super::line::known;
 use crate::history::{Entry, Kind, Origin, Piece, names};
 use crate::transcript::block::{Block, plain_block, sendable_result};
 
@@ -19,8 +20,11 @@ pub(super) const LONG_LINE_BYTES: usize = 1024 * 1024;
 
 #[derive(Deserialize)]
 struct Message<'a> {
+    #[serde(default, deserialize_with = "known")]
     id: Option<String>,
+    #[serde(default, deserialize_with = "known")]
     model: Option<String>,
+    #[serde(default, deserialize_with = "known")]
     usage: Option<Usage>,
     #[serde(borrow)]
     content: &'a RawValue,
@@ -102,6 +106,7 @@ pub(super) fn entries(
     });
     let mut made = Vec::new();
     let mut words: Vec<&str> = Vec::new();
+    let mut unreadable = false;
     let quoted;
     let blocks: Vec<&str> = if message.content.get().starts_with('"') {
         quoted = format!(r#"{{"type":"text","text":{}}}"#, message.content.get());
@@ -128,7 +133,10 @@ pub(super) fn entries(
         None => entry(kind, &[raw]),
     };
     for raw in blocks {
-        let block: Block<'_> = serde_json::from_str(raw).ok()?;
+        let Ok(block) = serde_json::from_str::<Block<'_>>(raw) else {
+            (*damaged, unreadable) = (*damaged + 1, true);
+            continue;
+        };
         if block.is_blank() {
             continue;
         }
@@ -143,7 +151,10 @@ pub(super) fn entries(
                     "text" => Piece::Text,
                     "thinking" | "redacted_thinking" => Piece::Thinking,
                     "tool_use" => {
-                        let (id, name) = (block.id?, block.name?);
+                        let (Some(id), Some(name)) = (block.id, block.name) else {
+                            (*damaged, unreadable) = (*damaged + 1, true);
+                            continue;
+                        };
                         let (plain_id, plain_name) = (names::plain_id(&id), names::plain_name(&name));
                         if plain_id != id || plain_name != name {
                             renamed = names::renamed(raw, &[("id", &plain_id), ("name", &plain_name)]);
@@ -159,7 +170,10 @@ pub(super) fn entries(
                 of_call(Kind::Assistant { origin: Arc::clone(&origin), piece }, raw, renamed)?
             }
             (false, "tool_result") => {
-                let call = block.tool_use_id?;
+                let Some(call) = block.tool_use_id else {
+                    (*damaged, unreadable) = (*damaged + 1, true);
+                    continue;
+                };
                 let plain = names::plain_id(&call);
                 let sendable = sendable_result(raw)?;
                 *damaged += usize::from(matches!(sendable, Cow::Owned(_)));
@@ -186,5 +200,6 @@ pub(super) fn entries(
         let about = line.attachment.map(|facts| Bytes::copy_from_slice(facts.get().as_bytes()));
         made.push(Arc::new(entry(Kind::Prompt { meta }, &words)?.with_detail(about)));
     }
-    Some(made)
+    // What has nothing in it but what nobody can read is no message.
+    (!made.is_empty() || !unreadable).then_some(made)
 }

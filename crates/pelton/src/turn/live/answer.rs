@@ -10,6 +10,7 @@ use pelton_model::{
     Again, Ask, BadInput, Block, BlockKind, DeltaKind, Earlier, ErrorKind, ModelError, Notice, Started, Step,
     Thinking, Tried, catalogue,
 };
+use pelton_wire::content;
 use pelton_wire::stop::StopReason;
 
 use super::cache::Messages;
@@ -19,6 +20,7 @@ use crate::event::{CacheReport, Event, LoopKind, Refusal};
 use crate::history::names::{is_plain, plainly};
 use crate::history::{Kind, Origin, Piece, View};
 use crate::limits::CHANGED_FILES_WATCHED_MAX;
+use crate::session;
 use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::file_memory::Fingerprint;
@@ -39,6 +41,19 @@ struct Answer {
     /// Complete blocks that do not count yet: thinking, which a retry would withdraw, and a call that cannot be read or has
     /// no input, which was never made if the output limit cut it. They are recorded with the first block that counts.
     held: Vec<Block>,
+    /// What was said so far of a text that is not at its end.
+    begun: String,
+}
+
+impl Answer {
+    /// Goes along with what the model says.
+    fn hear(&mut self, delta: &DeltaKind) {
+        match delta {
+            DeltaKind::BlockStart(_) => self.begun.clear(),
+            DeltaKind::Text(text) => self.begun.push_str(text),
+            _ => {}
+        }
+    }
 }
 
 /// What the next question has to do with those before it that brought no whole answer.
@@ -80,6 +95,9 @@ impl Live<'_> {
                         // A call was refused, and the run with it: the calls are over, not the answer.
                         return self.close_calls(EndedBy::User).await.map(|()| Reply::ToolUse);
                     }
+                    if let Some(answer) = &answer {
+                        self.record_begun(answer).await?;
+                    }
                     return self.interrupted(INTERRUPTED).await.map(|()| Reply::Aborted);
                 }
                 () = self.executor.advance() => continue,
@@ -112,7 +130,8 @@ impl Live<'_> {
                     if let Some(paid) = &mut self.paid {
                         paid.started(&started.model, &started.usage);
                     }
-                    answer = Some(Answer { origin: Arc::new(origin(&started)), held: Vec::new() });
+                    let (held, begun) = (Vec::new(), String::new());
+                    answer = Some(Answer { origin: Arc::new(origin(&started)), held, begun });
                     self.events.send(Event::Started(started)).await;
                     self.begin_display().await;
                 }
@@ -123,6 +142,9 @@ impl Live<'_> {
                     while let Some(delta) = next {
                         if let (Some(answer), DeltaKind::BlockStart(_)) = (&mut answer, &delta.kind) {
                             self.record_empty_call(answer).await?;
+                        }
+                        if let Some(answer) = &mut answer {
+                            answer.hear(&delta.kind);
                         }
                         if let Some(paid) = &mut self.paid {
                             paid.wrote(&delta);
@@ -138,6 +160,7 @@ impl Live<'_> {
                 }
                 Some(Step::Block(block)) => {
                     if let Some(answer) = &mut answer {
+                        answer.begun.clear();
                         self.block_complete(answer, block).await?;
                     }
                 }
@@ -315,6 +338,18 @@ impl Live<'_> {
                 _ => self.record_block(answer, &block, Piece::Other).await?,
             }
         }
+        Ok(())
+    }
+
+    /// What the user has read stays, though they did not let it be said to its end: what they say next may be about it.
+    async fn record_begun(&mut self, answer: &Answer) -> Result<(), TranscriptError> {
+        if answer.begun.trim().is_empty() {
+            return Ok(());
+        }
+        let kind = Kind::Assistant { origin: Arc::clone(&answer.origin), piece: Piece::Text };
+        let words = session::content(&[content::Block::Text { text: &answer.begun }]);
+        let entry = self.session.record(kind, words, None)?;
+        self.events.send(Event::Message(entry)).await;
         Ok(())
     }
 
