@@ -98,13 +98,16 @@ enum There {
     Nothing,
     /// The content is there already.
     Same(Vec<u8>),
-    /// A file, and the bytes that are to take the place of what is in it.
-    Other {
-        found: Found,
-        original: Vec<u8>,
-        encoding: Encoding,
-        bytes: Vec<u8>,
-    },
+    /// Something else.
+    Other(Box<Other>),
+}
+
+/// A file, and the bytes that are to take the place of what is in it.
+struct Other {
+    found: Found,
+    original: Vec<u8>,
+    encoding: Encoding,
+    bytes: Vec<u8>,
 }
 
 /// Looks at what is there, and changes nothing. The error side says why it cannot be replaced.
