@@ -337,9 +337,9 @@ impl RuleSet {
             );
         }
         // The box keeps what is guarded from being read.
-        if let Some(word) = step.untold.as_ref().filter(|_| request.hook != HookSays::Held)
-            && self.guards_reading()
-        {
+        let is_read = self.guards_reading() && request.hook != HookSays::Held;
+        let changed = || step.untold_target.as_ref().filter(|_| self.restricting().any(Rule::is_about_files));
+        if let Some(word) = step.untold.as_ref().filter(|_| is_read).or_else(changed) {
             let why = format!("Only running it would tell whether {word} names a file that a rule guards.");
             return Decision::question(why, Cause::Unclear);
         }

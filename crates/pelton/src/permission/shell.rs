@@ -53,7 +53,7 @@ pub(super) use self::programs::Reach;
 pub(super) use self::removal::Removal;
 pub(super) use self::step::Step;
 use self::step::{asked_about, renamed, step};
-use self::untold::Tale;
+use self::untold::{Done, Tale};
 use self::veiled::veiled;
 use super::rule::HOLE;
 use crate::limits::COMMANDS_JUDGED_MAX;
@@ -142,7 +142,8 @@ impl Survey {
                 step.removals.extend(veiled.removals);
                 step.hides = veiled.hides;
                 step.holds(command, &args, &targets, &held);
-                step.untold = tale.untold(command, &args, &targets);
+                step.untold = tale.untold(Done::Reading, command, &args, &targets);
+                step.untold_target = tale.untold(Done::Changing, command, &args, &targets);
                 step.chain = command.place.chain;
                 step.names_for_others = names_for_others(command, script);
                 step.stands_alone = !command.place.piped && !is_read_by_next(command, script);

@@ -34,8 +34,8 @@ pub(super) fn output_of(command: &Command, script: &Script) -> Output {
 /// What a line writes, if it is one pipeline.
 pub(super) fn output_of_line(line: &str) -> Output {
     let Ok(script) = pelton_shell::read(line) else { return Output::Elsewhere };
-    let outside = script.commands.iter().filter(|command| !command.place.in_substitution);
-    let Some(last) = outside.last() else { return Output::Elsewhere };
+    let mut outside = script.commands.iter().filter(|command| !command.place.in_substitution);
+    let Some(last) = outside.next_back() else { return Output::Elsewhere };
     let pipeline = last.place.stage.map(|stage| stage.pipeline);
     let is_stage =
         |it: &Command| it.place.in_substitution || it.place.stage.map(|stage| stage.pipeline) == pipeline;

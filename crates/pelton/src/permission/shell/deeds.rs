@@ -22,6 +22,25 @@ pub(super) fn letters_before_sources(name: &str) -> Option<&'static str> {
         .then_some(known.takes)
 }
 
+/// The same of a program that changes, or takes away, files that its operands name.
+pub(super) fn letters_before_targets(name: &str, rest: &[Arg]) -> Option<&'static str> {
+    let known = KNOWN.iter().find(|known| known.names.contains(&name))?;
+    let changes = match known.shape {
+        Shape::Reads | Shape::Nothing => false,
+        Shape::WritesWith(signs) => {
+            rest.iter().any(|arg| signs.iter().any(|sign| arg.prefix().starts_with(sign)))
+        }
+        _ => true,
+    };
+    changes.then_some(known.takes)
+}
+
+/// Options of a program whose value is a file that it writes.
+pub(super) fn options_that_write(name: &str) -> &'static [&'static str] {
+    let known = KNOWN.iter().find(|known| known.names.contains(&name));
+    known.map_or(&[], |known| known.writes)
+}
+
 /// Something a command does to files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum Deed {

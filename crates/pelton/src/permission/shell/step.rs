@@ -59,6 +59,8 @@ pub(in super::super) struct Step {
     pub may_write: Vec<Files>,
     /// By which word it reads a file that only running it would tell.
     pub untold: Option<String>,
+    /// By which word it changes one.
+    pub untold_target: Option<String>,
     /// Texts that the shell may evaluate once more, in which files may be named.
     pub may_evaluate: Vec<String>,
     /// Texts in languages of programs, anywhere in which files may be named.

@@ -21,6 +21,22 @@ use super::{HOLE, git, mention, numbers};
 /// How many variables are followed from one to the next.
 const VARIABLES_FOLLOWED_MAX: usize = 8;
 
+/// What is done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Done {
+    Reading,
+    Changing,
+}
+
+impl Done {
+    fn is_done_by(self, kind: RedirectionKind) -> bool {
+        match self {
+            Self::Reading => kind.reads(),
+            Self::Changing => kind.writes(),
+        }
+    }
+}
+
 /// What a line tells of the names in it.
 pub(super) struct Tale<'s> {
     script: &'s Script,
@@ -39,59 +55,77 @@ impl<'s> Tale<'s> {
         self.script.commands.iter().chain(self.inner)
     }
 
-    /// The first word by which a command reads a file that only running it would tell.
-    pub fn untold(&self, command: &Command, args: &[Arg], targets: &[Arg]) -> Option<String> {
-        let mut inputs = command.redirections.iter().zip(targets).filter(|(it, _)| it.kind.reads());
-        if let Some((_, target)) = inputs.find(|(_, target)| !self.tells(target, 0)) {
+    /// The first word by which a command reads, or changes, a file that only running it would tell.
+    pub fn untold(&self, done: Done, command: &Command, args: &[Arg], targets: &[Arg]) -> Option<String> {
+        let redirected = command.redirections.iter().zip(targets);
+        let mut redirected = redirected.filter(|(it, _)| done.is_done_by(it.kind)).map(|(_, target)| target);
+        if let Some(target) = redirected.find(|target| !self.tells(target, 0)) {
             return Some(target.written.clone());
         }
-        if let Some(word) = self.untold_word(command, args) {
+        // Almost every line says all there is to say.
+        let is_open = |text: &str| text.contains(['$', '`']);
+        let is_open = is_open(&command.text)
+            || command.redirections.iter().any(|redirection| is_open(redirection.target.text()));
+        let name = args.first().and_then(Arg::literal).map(base_name);
+        let takes_lists = name.is_some_and(|name| LISTED.iter().any(|(of, _)| of.contains(&name)));
+        if !is_open && !takes_lists && !reads_names(args) {
+            return None;
+        }
+        if let Some(word) = self.untold_word(done, command, args) {
             return Some(word);
         }
-        let name = base_name(args.first()?.literal()?);
-        // Almost every command runs no other.
-        let is_fed = matches!(name, "xargs" | "parallel");
         let further = further_commands(command).commands;
-        let reads_what_it_gets = |inner: &Command| {
+        let does_it_to_what_it_gets = |inner: &Command| {
             let words: Vec<Arg> = inner.words.iter().map(Arg::of).collect();
-            Reader::of(inner, &words).is_some()
+            Naming::of(done, inner, &words).is_some()
         };
-        if is_fed && further.iter().any(reads_what_it_gets) && !self.is_fed_names(command, args) {
+        let is_fed = name.is_some_and(|name| matches!(name, "xargs" | "parallel"));
+        if is_fed && further.iter().any(does_it_to_what_it_gets) && !self.is_fed_names(command, args) {
             return Some(command.text.clone());
         }
         let within = Tale { script: self.script, found: self.found, inner: &further };
         further.iter().find_map(|inner| {
             let words: Vec<Arg> = inner.words.iter().map(Arg::of).collect();
-            within.untold_word(inner, &words)
+            let targets = inner.redirections.iter().filter(|it| done.is_done_by(it.kind));
+            let mut targets = targets.map(|redirection| Arg::of(&redirection.target));
+            let target = targets.find(|target| !within.tells(target, 0)).map(|target| target.written);
+            target.or_else(|| within.untold_word(done, inner, &words))
         })
     }
 
     /// The same among the words of the command itself.
-    fn untold_word(&self, command: &Command, args: &[Arg]) -> Option<String> {
+    fn untold_word(&self, done: Done, command: &Command, args: &[Arg]) -> Option<String> {
         let (name, rest) = args.split_first()?;
         let name = base_name(name.literal()?);
-        if let Some(list) = list_of_names(name, rest) {
-            return Some(list);
-        }
-        if reads_names(args)
-            && words_fed(command, self.script).is_empty()
-            && texts_told(command, self.script).is_empty()
-        {
-            return Some(command.text.clone());
+        if done == Done::Reading {
+            if let Some(list) = list_of_names(name, rest) {
+                return Some(list);
+            }
+            if reads_names(args)
+                && words_fed(command, self.script).is_empty()
+                && texts_told(command, self.script).is_empty()
+            {
+                return Some(command.text.clone());
+            }
         }
         if args.iter().all(|arg| arg.literal().is_some()) {
             return None;
         }
-        let reader = Reader::of(command, args);
-        let words = reader.map(|reader| reader.words(rest)).unwrap_or_default();
-        let mut words = words.into_iter().chain(named_by_options(name, rest));
+        let naming = Naming::of(done, command, args);
+        let words = naming.map(|naming| naming.words(rest)).unwrap_or_default();
+        let by_options = match done {
+            Done::Reading => named_by_options(name, rest),
+            Done::Changing => values(rest, deeds::options_that_write(name)),
+        };
+        let mut words = words.into_iter().chain(by_options);
         words.find(|word| !self.tells(word, 0)).map(|word| word.written.clone())
     }
 
     /// Whether what `xargs` is handed are names that the line says or finds.
     fn is_fed_names(&self, command: &Command, args: &[Arg]) -> bool {
         let is_list = |arg: &Arg| arg.literal() == Some("::::");
-        if args.iter().any(is_list) {
+        let from_list = args.split_first().and_then(|(_, rest)| list_of_names("xargs", rest));
+        if args.iter().any(is_list) || from_list.is_some() {
             return false;
         }
         let texts = texts_told(command, self.script);
@@ -193,7 +227,8 @@ pub(super) fn read_below(command: &Command, args: &[Arg]) -> Vec<Deed> {
     if args.iter().all(|arg| !arg.has_commands()) {
         return Vec::new();
     }
-    let words = Reader::of(command, args).map(|reader| reader.words(&args[1..])).unwrap_or_default();
+    let naming = Naming::of(Done::Reading, command, args);
+    let words = naming.map(|naming| naming.words(&args[1..])).unwrap_or_default();
     let found = words.into_iter().filter_map(found_by);
     found.flat_map(|feed| feed.below.into_iter().map(Deed::Read)).collect()
 }
@@ -246,8 +281,8 @@ fn is_worked_out(written: &str, name: &str, is_set: bool) -> bool {
     !has_commands && (stands_in || changed.is_some_and(|(_, how)| is_set && simple(how)))
 }
 
-/// How a program is told the files that it reads.
-enum Reader {
+/// How a program is told files.
+enum Naming {
     /// By its operands, as the table of programs that look has its options.
     Listed(&'static programs::Program),
     /// By its operands; these letters of options take a word that names none.
@@ -262,9 +297,39 @@ enum Reader {
     Values(&'static [&'static str]),
 }
 
-impl Reader {
-    /// How this command is told them, if it reads any that words name.
-    fn of(command: &Command, args: &[Arg]) -> Option<Self> {
+impl Naming {
+    /// How this command is told files to which it does this, if words name any.
+    fn of(done: Done, command: &Command, args: &[Arg]) -> Option<Self> {
+        match done {
+            Done::Reading => Self::of_read(command, args),
+            Done::Changing => Self::of_changed(args),
+        }
+    }
+
+    /// How a command is told the files that it changes or takes away. A directory that it makes is none.
+    fn of_changed(args: &[Arg]) -> Option<Self> {
+        let (name, rest) = args.split_first()?;
+        let name = base_name(name.literal()?);
+        let is_in_place = || {
+            rest.iter().any(|arg| {
+                let text = arg.prefix();
+                text.starts_with("--in-place") || text.starts_with("-i") || text.starts_with("-ni")
+            })
+        };
+        Some(match name {
+            "mkdir" | "mktemp" => return None,
+            "dd" => Self::Beginning("of="),
+            "sed" | "gsed" if !is_in_place() => return None,
+            "sed" | "gsed" if rest.iter().any(|arg| matches!(arg.literal(), Some("-e" | "-f"))) => {
+                Self::Operands("el")
+            }
+            "sed" | "gsed" => Self::BehindFirst("l"),
+            name => Self::Operands(deeds::letters_before_targets(name, rest)?),
+        })
+    }
+
+    /// How a command is told the files that it reads.
+    fn of_read(command: &Command, args: &[Arg]) -> Option<Self> {
         let (name, rest) = args.split_first()?;
         let name = base_name(name.literal()?);
         let has = |word: &str| rest.iter().any(|arg| arg.literal() == Some(word));
@@ -436,17 +501,19 @@ fn named_by_options<'a>(name: &str, rest: &'a [Arg]) -> Vec<&'a Arg> {
     pairs.map(|pair| &pair[1]).chain(glued).collect()
 }
 
+/// Programs with options that name a list of names, or of options that name files.
+const LISTED: &[(&[&str], &[&str])] = &[
+    (&["xargs", "parallel"], &["-a", "--arg-file", "--arg-file="]),
+    (&["tar", "bsdtar", "gtar"], &["-T", "--files-from", "--files-from="]),
+    (&["rsync"], &["--files-from", "--files-from=", "--include-from", "--include-from="]),
+    (&["wget", "aria2c"], &["-i", "--input-file", "--input-file="]),
+    (&["curl"], &["-K", "--config", "--config="]),
+    (&["wc", "du", "sort"], &["--files0-from", "--files0-from="]),
+];
+
 /// An option with a list of names, or of options that name files, which lies on the disk: nobody sees what is in it.
 fn list_of_names(name: &str, rest: &[Arg]) -> Option<String> {
-    let options: &[&str] = match name {
-        "xargs" | "parallel" => &["-a", "--arg-file", "--arg-file="],
-        "tar" | "bsdtar" | "gtar" => &["-T", "--files-from", "--files-from="],
-        "rsync" => &["--files-from", "--files-from=", "--include-from", "--include-from="],
-        "wget" | "aria2c" => &["-i", "--input-file", "--input-file="],
-        "curl" => &["-K", "--config", "--config="],
-        "wc" | "du" | "sort" => &["--files0-from", "--files0-from="],
-        _ => return None,
-    };
+    let (_, options) = LISTED.iter().find(|(of, _)| of.contains(&name))?;
     let is_list = |arg: &&Arg| {
         let text = arg.prefix();
         options.iter().any(|option| match option.strip_suffix('=') {

@@ -96,7 +96,7 @@ fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, S
         for part in word.parts() {
             match part {
                 Part::Substitution { inside, .. } => {
-                    texts.push((output_of_line(inside), word.written.clone()))
+                    texts.push((output_of_line(inside), word.written.clone()));
                 }
                 Part::Parameter { name, .. } => {
                     let said = values_said(name, script);

@@ -98,13 +98,16 @@ enum There {
     Nothing,
     /// The content is there already.
     Same(Vec<u8>),
-    /// A file, and the bytes that are to take the place of what is in it.
-    Other {
-        found: Found,
-        original: Vec<u8>,
-        encoding: Encoding,
-        bytes: Vec<u8>,
-    },
+    /// Something else.
+    Other(Box<Other>),
+}
+
+/// A file, and the bytes that are to take the place of what is in it.
+struct Other {
+    found: Found,
+    original: Vec<u8>,
+    encoding: Encoding,
+    bytes: Vec<u8>,
 }
 
 /// Looks at what is there, and changes nothing. The error side says why it cannot be replaced.
@@ -116,7 +119,7 @@ fn there(
     limits: &ToolLimits,
 ) -> Result<There, String> {
     let shown = path.display();
-    let refused = |error: DiskError| refused(path, error);
+    let refused = |error: DiskError| refused(path, &error);
     let opened = place.and_then(|place| place.open().map(|opened| (place, opened)));
     let (place, (mut file, found)) = match opened {
         Ok(opened) => opened,
@@ -163,10 +166,10 @@ fn there(
             ));
         }
     };
-    Ok(There::Other { found, original, encoding, bytes })
+    Ok(There::Other(Box::new(Other { found, original, encoding, bytes })))
 }
 
-fn refused(path: &Path, error: DiskError) -> String {
+fn refused(path: &Path, error: &DiskError) -> String {
     format!("{} {error}.", path.display())
 }
 
@@ -180,9 +183,9 @@ fn write(
 ) -> Result<Output, String> {
     let path = target.path.as_path();
     let shown = path.display();
-    let refused = |error: DiskError| refused(path, error);
+    let refused = |error: DiskError| refused(path, &error);
     let place = Place::find_or_make(target).map_err(refused)?;
-    let (found, original, encoding, bytes) = match there(Ok(&place), path, content, files, limits)? {
+    let Other { found, original, encoding, bytes } = match there(Ok(&place), path, content, files, limits)? {
         There::Nothing => {
             place.replace(content.as_bytes(), None, cancel).map_err(refused)?;
             remember(files, &place, content);
@@ -201,7 +204,7 @@ fn write(
             return Ok(Output::text(format!("{shown} already has this content; nothing was changed."))
                 .with_detail(detail));
         }
-        There::Other { found, original, encoding, bytes } => (found, original, encoding, bytes),
+        There::Other(other) => *other,
     };
     let mark = &original[..encoding.mark_bytes(&original)];
     place.replace(&bytes, Some(&found), cancel).map_err(refused)?;
