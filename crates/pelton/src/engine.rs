@@ -37,7 +37,6 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::account::Tally;
-use crate::bystander::Bystander;
 use crate::context::memory::Memory;
 use crate::dials::Dials;
 use crate::event::Event;
@@ -68,9 +67,9 @@ use crate::tools::offer::Offer;
 use crate::tools::structured::{self, BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx, tool_search};
 use crate::transcript::TranscriptError;
-use crate::turn::Terminal;
 use crate::turn::live::{CacheAudit, INTERRUPTED, INTERRUPTED_IN_TOOLS, LastReply};
 use crate::turn::side::SideSender;
+use crate::turn::{Bystander, Terminal};
 
 use arriving::{Arriving, Statement};
 pub use beside::{NotColored, SESSION_COLORS, Tasks, Title};
