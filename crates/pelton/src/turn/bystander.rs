@@ -79,10 +79,9 @@ struct Seen {
 /// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
 /// use pelton::{Engine, Options};
 ///
-/// let mut options = Options::new(dir.path(), endpoint);
-/// options.max_budget_usd = Some(0.000_001);
-/// let refused = Engine::new(options)?.bystander().ask("Are we there yet?").await.unwrap_err();
-/// assert!(refused.to_string().contains("money"), "{refused}");
+/// let engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let refused = engine.bystander().ask("  ").await.unwrap_err();
+/// assert_eq!(refused.to_string(), "there is no question");
 /// # Ok(())
 /// # }
 /// ```
