@@ -35,7 +35,7 @@ pub(crate) fn is_possible() -> bool {
 
 /// `pelton` and `pelton "task"`.
 pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
-    let env = Env::of_process();
+    let mut env = Env::of_process();
     ask_for_trust(&env)?;
     if !resolve::alone(args, &env) {
         ask_about_imports(&env)?;
@@ -94,7 +94,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         match left {
             Ok(left) if ending.is_none() && wanted.goes_on(&left) => {
                 if let Left::Moved { session, to, .. } = &left {
-                    let moved = moved(*session, to, &mut wanted, &env);
+                    let moved = moved(*session, to, &mut wanted, &mut env);
                     if moved.is_ok() {
                         let asked = tokio::select! {
                             biased;
@@ -362,7 +362,7 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
 }
 
 /// Moves a session to another directory, and this program with it. If that cannot be done, everything is as it was.
-fn moved(session: Option<Uuid>, to: &Path, wanted: &mut Wanting, env: &Env) -> Result<(), String> {
+fn moved(session: Option<Uuid>, to: &Path, wanted: &mut Wanting, env: &mut Env) -> Result<(), String> {
     let fail = |fail: Fail| fail.line().to_owned();
     let from = resolve::working_directory().map_err(fail)?;
     let config_dir = config_dir(env).filter(|dir| dir.is_absolute() || session.is_none());
@@ -381,6 +381,7 @@ fn moved(session: Option<Uuid>, to: &Path, wanted: &mut Wanting, env: &Env) -> R
     }
     wanted.args.whole_paths(&from);
     wanted.given.whole_paths(&from);
+    env.goes_to(to);
     Ok(())
 }
 

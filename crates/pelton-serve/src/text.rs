@@ -80,6 +80,10 @@ impl Text {
                 }
                 _ => {}
             },
+            // What is said behind a call begins anew, also where nobody is shown the call.
+            Event::ToolStarted(_) if self.streams && std::mem::take(&mut self.mid_line) => {
+                pieces.to_out.push(b'\n');
+            }
             Event::Message(entry) if matches!(entry.kind, Kind::Assistant { .. }) => self.stays = true,
             Event::Tombstone(_) => {
                 self.stays = false;

@@ -6,12 +6,10 @@
 pub mod index; // paths, and those that fit what was typed
 pub mod palette; // commands that fit what was typed
 pub mod menu; // rows to choose from
-mod directories; // directories that a path could go on with
-mod walk; // the project, looked through in the background
+mod walk; // what is on the disk
 
-pub use directories::directories;
 pub use index::Found;
-pub use walk::{Files, Offered};
+pub use walk::{Files, Offered, directories};
 
 /// What is being completed: the end of what was typed before the caret.
 #[derive(Debug, Clone, PartialEq, Eq)]

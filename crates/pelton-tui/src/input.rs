@@ -282,7 +282,7 @@ impl Editor {
             self.buffer.text(),
             self.buffer.caret(),
             &mut self.top,
-            selected,
+            selected.as_ref(),
             (cells, height),
             theme,
         )

@@ -40,7 +40,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::bystander::Bystander;
 use crate::context::memory::Memory;
 use crate::event::Event;
 use crate::file_history::FileHistory;
@@ -62,6 +61,7 @@ use crate::tools::builtin::todo::Todos;
 use crate::tools::file_memory::FileMemory;
 use crate::tools::offer::Offer;
 use crate::tools::structured::StructuredOutput;
+use crate::turn::Bystander;
 use crate::turn::live::{CacheAudit, FileNews};
 
 use arriving::Arriving;

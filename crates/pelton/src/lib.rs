@@ -17,7 +17,6 @@ mod turn; // the loop, and the one place that decides
 pub mod tools; // what the model may call
 pub mod permission; // what may run
 mod aside; // questions to a model beside the conversation
-mod bystander; // questions about the conversation that are no part of it
 mod media; // pictures that fit
 pub mod hooks; // other people's programs, called at named moments
 pub mod plugins; // directories that bring skills, agents, hooks and servers
@@ -49,7 +48,6 @@ pub mod process {
     pub use crate::tools::process::{Ended, Launch, Printed, ProcessTree};
 }
 
-pub use bystander::{Bystander, NotAnswered};
 pub use context::{AgentsMd, Attribution, MemorySources, OutputStyle, OutsideImport, SystemPrompt};
 pub use dials::{Dials, ModelRefused, Turned};
 pub use engine::{
@@ -71,7 +69,7 @@ pub use reload::{AgentsChange, Reloaded, SettingsChange, SettingsKind, SettingsW
 pub use session::fresh_id;
 pub use skills::{SkillShown, SkillSources, agent_files_in, agents_in};
 pub use status::{Phase, Status, Wait};
-pub use turn::{CostWatch, Limits, Terminal, Transition};
+pub use turn::{Bystander, CostWatch, Limits, NotAnswered, Terminal, Transition};
 
 /// The version of the reference command line that Pelton stands in for: clients look at it to know what they may
 /// ask for.

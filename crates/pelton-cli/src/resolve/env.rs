@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::fail::Fail;
@@ -63,6 +63,13 @@ impl Env {
         self
     }
 
+    /// The process works in another directory now, which programs are told by this name, too.
+    pub fn goes_to(&mut self, dir: &Path) {
+        if let Some(before) = self.0.insert("PWD".into(), dir.into()) {
+            self.0.insert("OLDPWD".into(), before);
+        }
+    }
+
     /// All of it, for child processes.
     pub(super) fn all(&self) -> Vec<(OsString, OsString)> {
         self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -70,5 +77,20 @@ impl Env {
 
     pub fn colour(&self) -> bool {
         self.get("NO_COLOR").is_none() && self.get("TERM") != Some("dumb")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_told_where_they_are_and_where_that_was_before() {
+        let mut env = Env(HashMap::from([("PWD".into(), "/one".into())]));
+        env.goes_to(Path::new("/two"));
+        assert_eq!((env.get("PWD"), env.get("OLDPWD")), (Some("/two"), Some("/one")));
+        let mut without = Env(HashMap::new());
+        without.goes_to(Path::new("/two"));
+        assert_eq!((without.get("PWD"), without.get("OLDPWD")), (Some("/two"), None));
     }
 }

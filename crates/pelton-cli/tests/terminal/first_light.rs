@@ -1,9 +1,11 @@
 //! A prompt, an answer, a tree, a question, the end.
 
+use std::process::Command;
+
 use pelton_testkit::{Script, text, tool};
 use serde_json::json;
 
-use crate::place::{Place, model};
+use crate::place::{Commanded, Place, model};
 use crate::seat::Seat;
 
 #[test]
@@ -74,6 +76,22 @@ fn a_task_may_come_with_the_command_and_the_session_goes_on() {
     seat.types("More!\r");
     seat.sees("Six.");
     assert_eq!(model.requests().last().unwrap().body["messages"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn answers_stand_apart_where_nobody_is_shown_the_calls_between_them() {
+    let place = Place::new();
+    let looks = tool("Bash", json!({"command": "ls", "description": "Look"}));
+    let model = model(Script::new().reply([text("I look."), looks]).reply([text("Nothing there.")]));
+    let mut print = place.pelton(["-p", "go"]);
+    print.asks(&model);
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" \"$@\" 2>/dev/null"]).arg(print.get_program()).args(print.get_args());
+    command.env_clear().envs(print.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(print.get_current_dir().unwrap());
+    let mut seat = Seat::with(command, 80, 24);
+    assert_eq!(seat.ends(), Some(0));
+    assert_eq!(seat.screen().trim(), "I look.\nNothing there.");
 }
 
 #[test]

@@ -100,7 +100,7 @@ pub(super) fn view(
     text: &str,
     caret: usize,
     top: &mut usize,
-    selected: Option<Range<usize>>,
+    selected: Option<&Range<usize>>,
     size: (usize, usize),
     theme: &Theme,
 ) -> View {
@@ -145,7 +145,7 @@ pub(super) fn view(
     View {
         rows: shown_rows
             .iter()
-            .map(|row| line_of(parts, &text[row.clone()], &within(&selected, row), cells, theme))
+            .map(|row| line_of(parts, &text[row.clone()], &within(selected, row), cells, theme))
             .collect(),
         caret: (caret_column, caret_row - from),
         more_above: from > 0 || first > 0,
@@ -154,7 +154,7 @@ pub(super) fn view(
 }
 
 /// What of a row is selected, in its own bytes.
-fn within(selected: &Option<Range<usize>>, row: &Range<usize>) -> Range<usize> {
+fn within(selected: Option<&Range<usize>>, row: &Range<usize>) -> Range<usize> {
     let Some(selected) = selected else { return 0..0 };
     let inside = |at: usize| at.clamp(row.start, row.end) - row.start;
     inside(selected.start)..inside(selected.end)

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::Engine;
 use super::input::{Answered, Taken};
-use crate::bystander::Bystander;
 use crate::command::Called;
 use crate::compact::auto::Keep;
 use crate::compact::surgery::Situation;
@@ -22,6 +21,7 @@ use crate::gauge::ContextWatch;
 use crate::history::{Edit, EditId, Edited, View};
 use crate::session::{Made, Must, UndoError};
 use crate::transcript::TranscriptError;
+use crate::turn::Bystander;
 use crate::turn::live::{Around, Attempt, Summed, context_usage, know_what_is_sent};
 
 /// What a command wants to be done to the context.

@@ -12,7 +12,6 @@ use super::late::call_in;
 use super::models::{Panel, fallbacks};
 use super::opening::{Begun, ToTell};
 use super::{Engine, gather};
-use crate::bystander::Bystander;
 use crate::file_history::FileHistory;
 use crate::gauge::Gauge;
 use crate::hooks::HookEvent;
@@ -30,6 +29,7 @@ use crate::tools::builtin::{ask_user, plan, tasks, web_search};
 use crate::tools::offer::Offer;
 use crate::tools::structured::{self, BadSchema, StructuredOutput};
 use crate::tools::{Tool, tool_search};
+use crate::turn::Bystander;
 use crate::turn::live::FileNews;
 
 /// The engine cannot start.

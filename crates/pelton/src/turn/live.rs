@@ -29,6 +29,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::bystander::Bystander;
 use super::decide::{Blocked, Compaction, Failure, Reply, Rung, Tools, Verdict, is_enough};
 use super::hands::{Fit, Hands};
 use super::memory::{Gauges, Limits};
@@ -37,7 +38,6 @@ use super::side::{Answer, SideNews, SideSender};
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::aside::Told;
-use crate::bystander::Bystander;
 use crate::compact::Room;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, Refused, ToolStarted};
 use crate::gauge::Gauge;

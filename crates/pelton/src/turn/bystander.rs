@@ -11,16 +11,16 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use super::budget::prompt_tokens_max;
+use super::live::thinking_for;
+use super::side;
+use super::spending::{Forecast, Spending, Wish};
 use crate::aside::Told;
 use crate::history::{Entry, Kind, View};
 use crate::limits::SIDE_ANSWER_TOKENS_MAX;
-use crate::turn::budget::prompt_tokens_max;
-use crate::turn::live::thinking_for;
-use crate::turn::side;
-use crate::turn::spending::{Forecast, Spending, Wish};
 
 /// What the model is told before the question.
-const WORDS: &str = include_str!("context/bystander.md");
+const WORDS: &str = include_str!("bystander.md");
 /// What a call has brought that is not over.
 const STILL_RUNS: &str = "(It has not ended yet: there is no result so far.)";
 /// What the question is for, where it is told how it fares.
@@ -79,10 +79,9 @@ struct Seen {
 /// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
 /// use pelton::{Engine, Options};
 ///
-/// let mut options = Options::new(dir.path(), endpoint);
-/// options.max_budget_usd = Some(0.000_001);
-/// let refused = Engine::new(options)?.bystander().ask("Are we there yet?").await.unwrap_err();
-/// assert!(refused.to_string().contains("money"), "{refused}");
+/// let engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let refused = engine.bystander().ask("  ").await.unwrap_err();
+/// assert_eq!(refused.to_string(), "there is no question");
 /// # Ok(())
 /// # }
 /// ```
