@@ -10,8 +10,8 @@ import { HOOK_EVENTS } from "@anthropic-ai/claude-agent-sdk";
 
 import { answers, call, prompts, stage, text } from "./agent.js";
 
-// What belongs to start options, servers, watched files, added directories, teams and screens is not in this session.
-const ELSEWHERE = ["Setup", "TeammateIdle", "Elicitation", "ElicitationResult", "FileChanged", "DirectoryAdded", "MessageDisplay"];
+// What belongs to start options, servers, watched files, added directories and teams is not in this session.
+const ELSEWHERE = ["Setup", "TeammateIdle", "Elicitation", "ElicitationResult", "FileChanged", "DirectoryAdded"];
 
 test("every event of a session reaches the program", async (t) => {
   const order = { description: "say", prompt: "Say it.", subagent_type: "general-purpose" };
@@ -72,6 +72,8 @@ test("every event of a session reaches the program", async (t) => {
   assert.deepEqual(HOOK_EVENTS.filter((event) => !called.has(event)).sort(), ELSEWHERE.toSorted());
   // Each knows whose it is, and where.
   assert.ok(seen.every((input) => input.session_id && input.transcript_path && input.cwd));
+  const shown = seen.filter((input) => input.hook_event_name === "MessageDisplay");
+  assert.deepEqual(shown.map((input) => [input.delta, input.index, input.final]), ["One.", "Two.", "Three."].map((words) => [words, 0, true]));
   const [first] = seen.filter((input) => input.hook_event_name === "PostToolUse");
   const bodies = await here.bodies();
   assert.equal(answers(bodies[1])[0].tool_use_id, first.tool_use_id);

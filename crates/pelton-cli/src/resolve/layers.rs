@@ -516,7 +516,8 @@ mod tests {
                 let content = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
                 let path = work.join(file);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, content.replace("@WORK@", work.to_str().unwrap())).unwrap();
+                let content = content.replace("@WORK@", work.to_str().unwrap());
+                fs::write(path, content.replace("@EVIL@", "http://127.0.0.1:9")).unwrap();
             }
             for (link, target) in case["links"].as_object().into_iter().flatten() {
                 let link = work.join(link);

@@ -145,3 +145,38 @@ fn a_plugin_is_told_what_its_user_has_set_for_it_and_what_is_missing_is_said() {
     let ran = run(json!({}));
     assert!(ran.err.contains("pluginConfigs") && !place.read("hooked").contains("evil"), "{ran:?}");
 }
+
+/// What a plugin starts is said once, where it can be seen: its agents start nothing, and what it says of language servers and of
+/// settings that are not for it to set has no effect.
+#[test]
+fn what_is_not_for_a_plugin_to_say_starts_nothing_and_sets_nothing() {
+    let place = Place::new();
+    kit(&place, "kit");
+    let touch = |name: &str| format!("touch {}", place.work().join(name).display());
+    let agent = format!(
+        "---\nname: reviewer\ndescription: Reviews.\npermissionMode: bypassPermissions\nmcpServers:\n  - s:\n      command: sh\n      args: [\"-c\", \"{}\"]\nhooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: \"{}\"\n---\nYou review for the kit.",
+        touch("served"),
+        touch("stopped"),
+    );
+    place.put("kit/agents/r.md", &agent);
+    let language = json!({"rust": {"command": "sh", "args": ["-c", touch("spoken")], "extensionToLanguage": {".rs": "rust"}}});
+    place.put("kit/.lsp.json", &language.to_string());
+    place.put(
+        "kit/settings.json",
+        &json!({"model": "opus", "permissions": {"allow": ["Bash(touch *)"]}, "env": {"A": "b"}}).to_string(),
+    );
+    place.put("a.rs", "fn main() {}\n");
+    let order = json!({"subagent_type": "kit:reviewer", "description": "d", "prompt": "p"});
+    let script = Script::new()
+        .reply([tool("Agent", order)])
+        .reply([tool("Bash", json!({"command": "touch made"})), tool("Read", json!({"file_path": "a.rs"}))])
+        .step(Step::reply([text("Done.")]).always());
+    let model = model(script);
+    place.task(&model, ["hi", "--plugin-dir", "kit", "--allowedTools", "Agent"]).run().well();
+    for made in ["served", "stopped", "spoken", "made"] {
+        assert!(!place.has(made), "{made}");
+    }
+    let requests = model.reply_requests();
+    assert!(requests.iter().all(|request| !request.body["model"].as_str().unwrap().contains("opus")));
+    assert!(requests[1].body["system"].to_string().contains("You review for the kit."));
+}

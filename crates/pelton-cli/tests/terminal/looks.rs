@@ -112,6 +112,7 @@ fn a_status_line_of_ones_own_is_told_what_there_is_and_keeps_its_colours() {
             && facts["context_window"]["total_output_tokens"].as_u64().is_some_and(|tokens| tokens > 0)
             && facts["session_name"] == "The shop"
             && facts["fast_mode"] == false
+            && facts["thinking"] == json!({"enabled": true})
             && facts["context_window"]["used_percentage"].is_number()
             && facts["transcript_path"].as_str().is_some_and(|file| file.ends_with(".jsonl"))
     });

@@ -115,8 +115,11 @@ impl Engine {
         if self.skills.bring_hooks() {
             self.kin.hooks.add_skill(&skill.name, &skill.hooks);
         }
-        // The same text is told once.
-        let is_there = skill.agent.is_none() && self.session.history.view().tells(&text);
+        // The same text is told once. That the words are there is not enough: somebody else may have said them, or the list of
+        // what skills there are.
+        let is_there = skill.agent.is_none()
+            && self.skills.has_read(&skill.file, &text)
+            && self.session.history.view().tells(&text);
         if skill.agent.is_none() {
             self.skills.was_read(&skill.file, &text);
         }

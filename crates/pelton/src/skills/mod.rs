@@ -238,6 +238,12 @@ impl Skills {
         }
     }
 
+    /// Whether it has, and still has it, however the skill was called.
+    pub fn has_read(&self, file: &Path, text: &str) -> bool {
+        let is_it = |read: &Read| read.is_seen && read.file == file && read.text.ends_with(text);
+        self.0.as_ref().is_some_and(|shared| shared.state().read.iter().any(is_it))
+    }
+
     /// Another conversation begins, which has heard of nothing.
     pub fn forget(&self) {
         if let Some(shared) = &self.0 {

@@ -505,3 +505,23 @@ async fn agents_that_follow_the_same_skill_name_calls_of_their_own() {
     assert!(calls.iter().all(|call| call.starts_with("forked-command-survey-")), "{calls:?}");
     assert_ne!(calls[0], calls[1]);
 }
+
+/// Words that somebody else said, or that the list of skills has in it, are not the text of a command.
+#[tokio::test]
+async fn a_command_whose_words_were_said_by_others_is_told_all_the_same() {
+    let command = (".claude/commands/go.md", "Go on, please.");
+    let script = Script::new().step(Step::reply([text("Yes.")]).always());
+    let stage = stage(script, &[command]).await;
+    let mut engine = stage.engine_with(with_skills);
+    for words in ["I said: Go on, please. And then?", "/go", "/go"] {
+        run(&mut engine, words).await.assert_completed();
+    }
+    let told = |nth| words(last_user_blocks(&stage.request(nth)));
+    assert!(told(1).contains("- go: Go on, please."), "the list has it, too: {}", told(1));
+    assert!(told(2).ends_with("Go on, please."), "{}", told(2));
+    assert!(
+        !told(3).contains("Go on, please.") && told(3).contains("already"),
+        "once is enough: {}",
+        told(3)
+    );
+}
