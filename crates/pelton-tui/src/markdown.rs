@@ -209,7 +209,11 @@ impl Stream {
                 let ends = match opening {
                     Opening::Empty => true,
                     // A row is no paragraph: any other block ends a table, and nothing below it makes a heading of it.
-                    _ if block.table.is_some() => !matches!(opening, Opening::Words | Opening::Code),
+                    // What is indented so far is code only if it would be another block without that.
+                    _ if block.table.is_some() => !match opening {
+                        Opening::Code => matches!(Opening::of(line.trim_start()), Opening::Words),
+                        _ => matches!(opening, Opening::Words),
+                    },
                     // Words above such a line are a heading.
                     _ if lines::is_underline(line) => {
                         block.add(line);

@@ -159,6 +159,9 @@ fn a_session_goes_on_in_another_directory_with_what_it_knows() {
     seat.rests();
     seat.types("\u{1b}[Z/effort low\r");
     seat.sees("effort is low");
+    seat.types("/add-dir ../home\r");
+    seat.sees("The session works in");
+    seat.rests();
     seat.types("/cd ../nowhere\r");
     seat.sees("../nowhere: No such file");
     seat.types("/cd ../other\r");
@@ -185,6 +188,9 @@ fn a_session_goes_on_in_another_directory_with_what_it_knows() {
     seat.types("/permissions\r");
     seat.sees("mode: acceptEdits");
     seat.sees(&format!("{}/../temp", place.work().display()));
+    // What was allowed for the old place alone is not allowed here.
+    let home = format!("works in {}", place.home().canonicalize().unwrap().display());
+    assert!(seat.rows().iter().all(|row| *row != home), "{}", seat.rows().join("\n"));
     // It is found there, and no longer here.
     seat.types("\u{4}");
     assert_eq!(seat.ends(), Some(0));

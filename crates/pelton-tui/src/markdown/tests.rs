@@ -77,6 +77,11 @@ fn lists() {
     check("-\n- b", "• \n• b");
     check("- - a", "• ◦ a");
     check("* * *", &"─".repeat(48));
+    // Words of an item end where another block begins inside of it.
+    check("- item\n  > quote", "• item\n  ▎ quote");
+    check("- item\n  # Head", "• item\n  Head");
+    check("- item\n  ***\n- b", &format!("• item\n  {}\n• b", "─".repeat(48)));
+    check("- item\n  <div>", "• item\n  <div>");
 }
 
 #[test]
@@ -308,6 +313,11 @@ fn documents() -> impl Strategy<Value = String> {
         "| a | b |",
         "|---|---|",
         "| c | d |",
+        "    | e | f |",
+        "    2. two",
+        "    -",
+        "    > quote",
+        "    # Head",
         "|---|",
         "a | b",
         "--|--",

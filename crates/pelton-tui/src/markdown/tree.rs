@@ -101,7 +101,10 @@ impl Builder {
                 if breaks.eq_ignore_ascii_case("br") { self.say("\n") } else { self.say(&text) }
             }
             Event::SoftBreak | Event::HardBreak => self.say("\n"),
-            Event::Rule => self.put(Node::Rule),
+            Event::Rule => {
+                self.end_words();
+                self.put(Node::Rule);
+            }
             Event::TaskListMarker(done) => {
                 if let Some(Container::Item(item)) = self.open.last_mut() {
                     item.task = Some(done);
@@ -112,6 +115,10 @@ impl Builder {
     }
 
     fn start(&mut self, tag: Tag<'_>) {
+        // The words of a tight item end where another block begins inside of it.
+        if begins_block(&tag) {
+            self.end_words();
+        }
         match tag {
             Tag::Paragraph => {
                 if let Some(Container::Item(item)) = self.open.last_mut() {
@@ -119,13 +126,9 @@ impl Builder {
                 }
             }
             Tag::BlockQuote(_) => self.open(Container::Quote(Vec::new())),
-            Tag::List(start) => {
-                self.end_words();
-                self.open(Container::List(start, Vec::new()));
-            }
+            Tag::List(start) => self.open(Container::List(start, Vec::new())),
             Tag::Item => self.open(Container::Item(Item::default())),
             Tag::CodeBlock(kind) => {
-                self.end_words();
                 let info = match kind {
                     CodeBlockKind::Fenced(info) => Some(clean(&info)),
                     CodeBlockKind::Indented => None,
@@ -268,6 +271,19 @@ impl Builder {
         }
         self.done
     }
+}
+
+fn begins_block(tag: &Tag<'_>) -> bool {
+    matches!(
+        tag,
+        Tag::Paragraph
+            | Tag::Heading { .. }
+            | Tag::BlockQuote(_)
+            | Tag::List(_)
+            | Tag::CodeBlock(_)
+            | Tag::Table(_)
+            | Tag::HtmlBlock
+    )
 }
 
 /// An entity can be any character, also one that was not to come in: `&#27;`.
