@@ -52,6 +52,37 @@ fn a_directory_is_trusted_once_somebody_saw_what_it_adds() {
     assert!(place.pelton(["trust"]).run().well().contains("not trusted"));
 }
 
+/// A session that goes on has no more power than its directory has now: neither what was granted before, nor the mode that the directory had set
+/// then, outlasts the trust in it; what it denies counts throughout.
+#[test]
+fn a_session_that_goes_on_has_the_power_that_its_directory_has_now() {
+    let place = Place::new();
+    place.put(
+        ".claude/settings.json",
+        r#"{"permissions": {"allow": ["Bash(touch *)"], "deny": ["Bash(chmod *)"], "defaultMode": "acceptEdits"}}"#,
+    );
+    let script = || {
+        let bash = |command: &str| tool("Bash", json!({"command": command}));
+        let write = tool("Write", json!({"file_path": "written", "content": "x"}));
+        Script::new().reply([bash("touch made"), bash("chmod +x a"), write]).reply([text("Done.")])
+    };
+    let goes_on = |words: &[&str], may: bool| {
+        for file in ["made", "written"] {
+            _ = std::fs::remove_file(place.work().join(file));
+        }
+        let ran = place.task(&model(script()), words.iter().copied().chain(["go"])).run();
+        assert_eq!((place.has("made"), place.has("written")), (may, may), "{words:?}: {ran:?}");
+        assert_eq!(ran.err.contains("not trusted"), !may, "{}", ran.err);
+    };
+    goes_on(&[], false);
+    place.pelton(["trust", "--yes"]).run().well();
+    goes_on(&["-c"], true);
+    place.pelton(["trust", "--revoke"]).run().well();
+    goes_on(&["-c"], false);
+    place.pelton(["trust", "--yes"]).run().well();
+    goes_on(&["-c"], true);
+}
+
 #[test]
 fn nothing_of_a_directory_runs_git_before_it_is_trusted() {
     let place = Place::new();

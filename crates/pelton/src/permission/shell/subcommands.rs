@@ -111,7 +111,8 @@ const SUBCOMMANDS: &[Program] = &[
             "tmux list-panes",
             "tmux list-clients",
         ],
-        short: &["as Ft:"],
+        // A format of its own may run commands: `-F "#(x)"`.
+        short: &["as t:"],
         ..ALONE
     },
     Program { names: &["direnv status"], ..ALONE },
@@ -412,7 +413,7 @@ const SUBCOMMANDS: &[Program] = &[
 /// Programs that say how the machine is.
 pub(super) const MACHINE: &[Program] = &[
     Program { names: &["iconv"], short: &["lcs ft:"], long: &["list silent from-code: to-code:"], ..PLAIN },
-    Program { names: &["yamllint"], short: &["s fd:"], long: &["strict no-warnings format:"], ..PLAIN },
+    Program { names: &["yamllint"], short: &["s f:"], long: &["strict no-warnings format:"], ..PLAIN },
     Program { names: &["top"], short: &["bcHiS n# uUpo: w?"], ..ALONE },
     Program {
         names: &["iostat", "mpstat", "pidstat"],
