@@ -3,7 +3,7 @@
 use pelton_testkit::{Script, text, tool};
 use serde_json::json;
 
-use crate::place::{Place, model};
+use crate::place::{Commanded, Place, model};
 use crate::seat::Seat;
 
 #[test]
@@ -74,6 +74,40 @@ fn a_task_may_come_with_the_command_and_the_session_goes_on() {
     seat.types("More!\r");
     seat.sees("Six.");
     assert_eq!(model.requests().last().unwrap().body["messages"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_session_is_in_the_mode_it_was_left_in_where_somebody_is_there() {
+    // What lets everything run, or nothing, is chosen anew; without anybody there only what is said counts.
+    for (left_in, options, runs) in [
+        ("acceptEdits", vec!["--continue"], true),
+        ("acceptEdits", vec!["--continue", "--permission-mode", "default"], false),
+        ("default", vec!["--continue"], false),
+        ("plan", vec!["--continue"], false),
+    ] {
+        let place = Place::new();
+        let write = tool("Write", json!({"file_path": "made.txt", "content": "made\n"}));
+        let model = model(Script::new().reply([text("Hello.")]).reply([write]).reply([text("Made.")]));
+        let mut seat = Seat::at(&place, &model, ["--permission-mode", left_in, "say hello"]);
+        seat.sees("Hello.");
+        seat.rests();
+        seat.types("\u{4}");
+        assert_eq!(seat.ends(), Some(0));
+        let mut seat = Seat::at(&place, &model, options);
+        seat.sees("Hello.");
+        seat.types("make it\r");
+        seat.sees(if runs { "Made." } else { "made.txt?" });
+        assert_eq!(place.has("made.txt"), runs, "{left_in}");
+    }
+    let place = Place::new();
+    let write = tool("Write", json!({"file_path": "made.txt", "content": "made\n"}));
+    let model = model(Script::new().reply([text("Hello.")]).reply([write]).reply([text("Made.")]));
+    for words in [&["-p", "hello", "--permission-mode", "acceptEdits"][..], &["-p", "make it", "--continue"]]
+    {
+        let mut command = place.pelton(words.iter().copied());
+        assert_eq!(command.asks(&model).run().code, Some(0));
+    }
+    assert!(!place.has("made.txt"));
 }
 
 #[test]
