@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use pelton_testkit::{Script, ScriptedModel, Step, gate, text, tool};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::place::{Commanded, Place, Ran, Running, model, of_type, processes_with, until, wait};
 
