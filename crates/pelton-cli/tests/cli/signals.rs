@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use pelton_testkit::{Script, ScriptedModel, Step, gate, text, tool};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::place::{Commanded, Place, Ran, Running, model, of_type, processes_with, until, wait};
 
@@ -124,7 +124,7 @@ fn bytes_in(pipe: &ChildStdout) -> i32 {
 }
 
 #[test]
-fn loop_X2_an_interrupt_while_the_model_answers_keeps_what_is_complete() {
+fn loop_X2_an_interrupt_while_the_model_answers_keeps_what_was_said_until_then() {
     let place = Place::new();
     let model = model(
         Script::new()
@@ -141,12 +141,15 @@ fn loop_X2_an_interrupt_while_the_model_answers_keeps_what_is_complete() {
     assert_eq!(result["subtype"], "error_during_execution");
     assert_eq!(result["terminal_reason"], "aborted_streaming");
     let frames = ran.frames();
-    assert_eq!(of_type(&frames, "assistant").len(), 1);
+    let said = of_type(&frames, "assistant").into_iter().map(|frame| &frame["message"]["content"][0]["text"]);
+    let said: Vec<&Value> = said.collect();
+    // The half may have been on its way.
+    assert!(said == ["Said.", "Half of"] || said == ["Said."], "{said:?}");
     assert_eq!(of_type(&frames, "user")[0]["message"]["content"][0]["text"], "[Request interrupted by user]");
     assert_eq!(place.task(&model, ["go on", "--continue"]).run().well(), "gone on\n");
     model.assert_clean();
     let second = model.reply_requests()[1].body["messages"].to_string();
-    assert!(second.contains("Said.") && !second.contains("Half of"), "{second}");
+    assert!(second.contains("Said.") && second.contains("Half of") == (said.len() == 2), "{second}");
 }
 
 #[test]

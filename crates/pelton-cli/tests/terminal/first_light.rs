@@ -95,6 +95,40 @@ fn answers_stand_apart_where_nobody_is_shown_the_calls_between_them() {
 }
 
 #[test]
+fn a_session_is_in_the_mode_it_was_left_in_where_somebody_is_there() {
+    // What lets everything run, or nothing, is chosen anew; without anybody there only what is said counts.
+    for (left_in, options, runs) in [
+        ("acceptEdits", vec!["--continue"], true),
+        ("acceptEdits", vec!["--continue", "--permission-mode", "default"], false),
+        ("default", vec!["--continue"], false),
+        ("plan", vec!["--continue"], false),
+    ] {
+        let place = Place::new();
+        let write = tool("Write", json!({"file_path": "made.txt", "content": "made\n"}));
+        let model = model(Script::new().reply([text("Hello.")]).reply([write]).reply([text("Made.")]));
+        let mut seat = Seat::at(&place, &model, ["--permission-mode", left_in, "say hello"]);
+        seat.sees("Hello.");
+        seat.rests();
+        seat.types("\u{4}");
+        assert_eq!(seat.ends(), Some(0));
+        let mut seat = Seat::at(&place, &model, options);
+        seat.sees("Hello.");
+        seat.types("make it\r");
+        seat.sees(if runs { "Made." } else { "made.txt?" });
+        assert_eq!(place.has("made.txt"), runs, "{left_in}");
+    }
+    let place = Place::new();
+    let write = tool("Write", json!({"file_path": "made.txt", "content": "made\n"}));
+    let model = model(Script::new().reply([text("Hello.")]).reply([write]).reply([text("Made.")]));
+    for words in [&["-p", "hello", "--permission-mode", "acceptEdits"][..], &["-p", "make it", "--continue"]]
+    {
+        let mut command = place.pelton(words.iter().copied());
+        assert_eq!(command.asks(&model).run().code, Some(0));
+    }
+    assert!(!place.has("made.txt"));
+}
+
+#[test]
 fn the_tree_says_what_came_of_each_call_in_a_row() {
     let place = Place::new();
     let todos = json!({"todos": [

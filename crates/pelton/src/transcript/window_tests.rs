@@ -51,7 +51,7 @@ fn window(lines: &[String]) -> Loaded {
     assert_eq!(std::fs::read(&file).unwrap(), before);
     let whole = read(&file).unwrap();
     assert_eq!((window.newest, window.read_to), (whole.newest, whole.read_to));
-    assert_eq!(window.session_id, whole.session_id);
+    assert_eq!((window.session_id, &window.works_as), (whole.session_id, &whole.works_as));
     assert_eq!(sent(&window), sent(&whole));
     window
 }
@@ -283,4 +283,24 @@ fn what_was_done_between_a_message_and_going_back_to_it_does_not_count() {
     assert_eq!(sent_in(&before), [false; 4], "so does what was done before that message came");
     lines.push(said(5, Some(4), "four").to_string());
     assert_eq!(sent_in(&lines), [true, false, false, true]);
+}
+
+#[test]
+fn the_agent_is_known_wherever_it_is_named() {
+    let named = |agent: &str| {
+        json!({"type": "agent-setting", "agentSetting": agent, "sessionId": id(99)}).to_string()
+    };
+    for (places, works_as) in [
+        (vec![], None),
+        // Others say it at the beginning, ours say it behind every summary.
+        (vec![(0, "gardener")], Some("gardener")),
+        (vec![(0, "gardener"), (9, "smith")], Some("smith")),
+        (vec![(9, "smith"), (11, "baker")], Some("baker")),
+    ] {
+        let mut lines = three_windows();
+        places.iter().for_each(|(place, agent)| lines.insert(*place, named(agent)));
+        let window = window(&lines);
+        assert!(window.is_partial);
+        assert_eq!(window.works_as.as_deref(), works_as, "{places:?}");
+    }
 }
