@@ -164,7 +164,8 @@ pub(crate) fn read_agent(path: &Path) -> Result<Loaded, ReadError> {
 /// };
 /// std::fs::write(&file, [line(1, "Hi"), line(2, "From the beginning, then")].join("\n"))?;
 /// let lines = pelton::transcript::conversation(&file)?;
-/// assert_eq!(lines.into_iter().collect::<Vec<_>>(), ["00000000-0000-4000-8000-000000000002".parse()?]);
+/// let second: uuid::Uuid = "00000000-0000-4000-8000-000000000002".parse()?;
+/// assert_eq!(lines.into_iter().collect::<Vec<_>>(), [second]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn conversation(path: &Path) -> Result<HashSet<Uuid>, ReadError> {
