@@ -506,7 +506,6 @@ mod tests {
         // What each of them does when it is opened without anybody in front is in `tests/cli/hostile.rs`.
         let cases: serde_json::Value =
             serde_json::from_str(include_str!("../../tests/cli/hostile.json")).unwrap();
-        let mut never_counted = Vec::new();
         for case in cases.as_array().unwrap() {
             let name = &case["name"];
             let dir = tempfile::tempdir().unwrap();
@@ -562,12 +561,8 @@ mod tests {
             };
             assert!(!brings(), "{name}");
             Trust::in_dir(&env, &cwd).say(&env, true).unwrap();
-            if !brings() {
-                never_counted.push(name.as_str().unwrap());
-            }
+            assert!(brings(), "{name}: nothing that counts once it is trusted proves nothing");
         }
-        // It is asked about where it stands.
-        assert_eq!(never_counted, ["a server named above the working directory"]);
     }
 
     #[test]

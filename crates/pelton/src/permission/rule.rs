@@ -54,7 +54,7 @@ enum Specifier {
     /// Shell commands whose text matches; calls with such a field, if it reads like one.
     Command(CommandPattern, Option<Field>),
     /// Files whose path matches.
-    Path(PathPattern),
+    Path(Box<PathPattern>),
     /// Hosts whose name matches.
     Host(HostPattern),
     /// Agents and skills of this name.
@@ -154,7 +154,7 @@ fn specifier(tool: &str, inside: &str) -> Result<Specifier, String> {
             let field = field.filter(|field| fields.others.contains(&field.name.as_str()));
             Specifier::Command(CommandPattern::new(inside), field)
         }
-        "Read" | "Edit" => Specifier::Path(PathPattern::new(inside)?),
+        "Read" | "Edit" => Specifier::Path(Box::new(PathPattern::new(inside)?)),
         "WebFetch" => match inside.trim().strip_prefix("domain:") {
             Some(host) => match HostPattern::new(host) {
                 Some(host) if host.is_any() => Specifier::Any,
