@@ -67,6 +67,7 @@ use crate::turn::live::{CacheAudit, FileNews};
 use arriving::Arriving;
 pub use beside::{NotColored, SESSION_COLORS, Tasks, Title};
 use children::Roster;
+use informed::BesideRecord;
 pub use joining::{Joins, NotJoined, RootJoins};
 use kin::Kin;
 pub use menu::Menu;
@@ -110,6 +111,7 @@ pub struct Engine {
     offer: Offer,
     arriving: Option<Arriving>,
     kin: Kin,
+    beside: BesideRecord,
     /// Where the next call starts.
     cwd: Arc<Mutex<PathBuf>>,
     /// Whether the hooks of the session's start have run.

@@ -8,6 +8,7 @@ use pelton_model::stream::Sender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::informed::BesideRecord;
 use super::opening::Begun;
 use super::{EndReason, Engine, gather};
 use crate::event::Event;
@@ -49,6 +50,7 @@ impl Engine {
     /// Everything that belongs to the conversation is as at the beginning of one.
     fn forget(&mut self) {
         let options = &self.options;
+        self.beside = BesideRecord::of(&self.kin, &self.session, options);
         if let (Some(history), Some(sessions), Some(limits)) =
             (&mut self.kin.file_history, &options.sessions, &options.file_history)
         {

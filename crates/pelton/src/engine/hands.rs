@@ -53,7 +53,7 @@ impl Engine {
         let tools = self.offer.tools();
         let agents = tools.iter().any(|tool| agent::is_one(tool.as_ref()));
         let agents = agents.then(|| Arc::clone(&children) as Arc<dyn Agents>);
-        self.kin.permissions.let_read(&self.spill_dir());
+        self.kin.permissions.let_read(&self.beside.spill_dir);
         let notes_dir = gather::notes(&self.options).map(|notes| notes.dir.to_path_buf());
         if let Some(dir) = &notes_dir {
             self.kin.permissions.let_note(dir);

@@ -8,9 +8,33 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
+use super::kin::Kin;
 use crate::hooks::{Base, HookCx, HookEvent, HooksListed, HooksLive, SessionHooks};
+use crate::options::Options;
 use crate::permission::{HookSays, Judged};
+use crate::session::Session;
 use crate::tools::{Progress, ToolCx, ToolServer, access_of, served_name};
+
+/// What belongs to the session and stands beside its record.
+pub(super) struct BesideRecord {
+    /// Output too large for an answer.
+    pub spill_dir: PathBuf,
+    /// Variables that hooks write down, and later commands find.
+    pub env_file: PathBuf,
+}
+
+impl BesideRecord {
+    pub fn of(kin: &Kin, session: &Session, options: &Options) -> Self {
+        let name = |name: &str| options.temp_dir.join(format!("pelton-{}{name}", session.id));
+        match session_file(kin, session) {
+            Some(file) => {
+                let folder = file.with_extension("");
+                Self { spill_dir: folder.join("tool-results"), env_file: folder.join("session-env.sh") }
+            }
+            None => Self { spill_dir: name(""), env_file: name("-env.sh") },
+        }
+    }
+}
 
 impl Engine {
     /// What tools get to know, as it stands now.
@@ -23,9 +47,9 @@ impl Engine {
             roots: self.kin.permissions.roots().into(),
             readable: self.kin.permissions.gate().readable(&self.cwd()),
             env: options.env.clone().into(),
-            env_file: self.env_file(),
+            env_file: self.beside.env_file.clone(),
             files: Arc::clone(&options.files),
-            spill_dir: self.spill_dir(),
+            spill_dir: self.beside.spill_dir.clone(),
             secrets: options.secrets.clone(),
             limits: Arc::new(options.tool_limits.clone()),
             world: Arc::clone(&options.world),
@@ -49,12 +73,12 @@ impl Engine {
         let mut cx = HookCx::new(
             options.project().to_owned(),
             options.env.clone().into(),
-            self.spill_dir(),
+            self.beside.spill_dir.clone(),
             Arc::clone(&options.world),
         );
         (cx.cancel, cx.secrets) = (cancel.clone(), options.secrets.clone());
         cx.reach = self.reach(cancel);
-        cx.env_file = Some(self.env_file());
+        cx.env_file = Some(self.beside.env_file.clone());
         let permissions = self.kin.permissions.clone();
         cx.condition = Some(Arc::new(move |rule, tool, input, cwd| {
             access_of(tool, input, cwd).map_or(true, |access| {
@@ -105,36 +129,24 @@ impl Engine {
 
     /// The record of the main thread, if there is one.
     pub(super) fn session_file(&self) -> Option<PathBuf> {
-        match &self.kin.agent {
-            Some(agent) => agent.session_file.clone(),
-            None => self.session.file(),
-        }
+        session_file(&self.kin, &self.session)
     }
 
-    /// Where output too large for an answer is kept.
-    pub(super) fn spill_dir(&self) -> PathBuf {
-        match self.session_file() {
-            Some(file) => file.with_extension("").join("tool-results"),
-            None => self.options.temp_dir.join(format!("pelton-{}", self.session.id)),
-        }
-    }
-
-    /// Where hooks write variables that later commands find.
-    fn env_file(&self) -> PathBuf {
-        match self.session_file() {
-            Some(file) => file.with_extension("").join("session-env.sh"),
-            None => self.options.temp_dir.join(format!("pelton-{}-env.sh", self.session.id)),
-        }
-    }
-
-    /// Makes the place of that file, if there are hooks that may write it.
+    /// Makes the place of the file of variables, if there are hooks that may write it.
     pub(super) fn make_room_for_variables(&self) {
         let may_write = HookEvent::ALL
             .into_iter()
             .any(|event| event.has_environment_file() && self.kin.hooks.listens(event));
-        if let (true, Some(dir)) = (may_write, self.env_file().parent()) {
+        if let (true, Some(dir)) = (may_write, self.beside.env_file.parent()) {
             // A hook that cannot write there says so itself.
             let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         }
+    }
+}
+
+fn session_file(kin: &Kin, session: &Session) -> Option<PathBuf> {
+    match &kin.agent {
+        Some(agent) => agent.session_file.clone(),
+        None => session.file(),
     }
 }

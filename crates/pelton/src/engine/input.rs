@@ -265,8 +265,9 @@ impl Engine {
         let another_branch = news_of_the_branch(branch.as_deref(), |said| view.told_last(said));
         // A process stays where it began.
         let may_have_moved = self.kin.agent.is_none() && !self.has_gathered;
-        let another_place = may_have_moved
-            .then(|| news_of_the_place(&self.options.cwd, &self.spill_dir(), |said| view.told_last(said)));
+        let another_place = may_have_moved.then(|| {
+            news_of_the_place(&self.options.cwd, &self.beside.spill_dir, |said| view.told_last(said))
+        });
         let news = self.offer.news(Callable::Now, |words| view.tells(words));
         if self.session.history.entries().is_empty() {
             let roots = self.kin.permissions.roots();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use pelton_model::{Ask, Prefix, Speed, TaskBudget, catalogue};
 
 use super::children::Roster;
+use super::informed::BesideRecord;
 use super::joining::Joins;
 use super::kin::Kin;
 use super::late::call_in;
@@ -195,6 +196,7 @@ impl Engine {
             Some(_) => session.kept.agents.clone(),
             None => Vec::new(),
         };
+        let beside = BesideRecord::of(&kin, &session, &options);
         Ok(Self {
             structured,
             offer: offer(&mut options),
@@ -208,6 +210,7 @@ impl Engine {
             // A sub-agent is part of a session that has.
             begun: if kin.agent.is_some() { Begun::Whole } else { Begun::No },
             to_tell: ToTell { lost_agents, ..ToTell::default() },
+            beside,
             bystander: Bystander::new(&kin.client, &kin.spending, &options.world),
             joins: Joins::of(skills.clone(), Arc::clone(&kin.hooks), &options.plugins),
             kin,
