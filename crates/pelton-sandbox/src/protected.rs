@@ -125,7 +125,11 @@ fn within(names: &'static [Name], name: &OsStr) -> Option<&'static Name> {
     let said = name.to_str()?;
     // Some letters become ordinary ones when they are made small; nearly no name has such a letter.
     let small = if said.is_ascii() { Cow::Borrowed(said) } else { Cow::Owned(said.to_lowercase()) };
-    names.iter().find(|known| match known.name.strip_suffix('*') {
+    // Every name of every path that is judged comes by here; most differ in their first letter, or in the second.
+    let beginning = |name: &str| name.as_bytes().get(..2).map(|letters| [letters[0], letters[1]]);
+    let first = beginning(&small)?.map(|letter| letter.to_ascii_lowercase());
+    let may_be = |known: &&Name| beginning(known.name) == Some(first);
+    names.iter().filter(may_be).find(|known| match known.name.strip_suffix('*') {
         Some(beginning) => {
             small.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
         }
@@ -162,6 +166,13 @@ mod tests {
             [".git", ".GIT", ".Mcp.Json", ".yarnrc.yml", ".pnp.loader.mjs", "lefthook.yaml", ".BASHRC"]
         {
             assert!(find(OsStr::new(name)).is_some(), "{name}");
+        }
+        for known in NAMES.iter().chain(IN_REPOSITORY) {
+            let (name, end) =
+                (known.name.trim_end_matches('*'), if known.single().is_none() { "x" } else { "" });
+            let written = (name.to_owned() + end).to_uppercase();
+            let found = find(OsStr::new(&written)).or_else(|| find_in_repository(OsStr::new(&written)));
+            assert_eq!(found, Some(known), "{written}");
         }
         for name in [".github", ".gitignore", "git", ".gitattributes", "yarnrc", ".vscode2", "lefthook", ""] {
             assert!(find(OsStr::new(name)).is_none(), "{name}");

@@ -121,7 +121,11 @@ impl Parts {
                 (true, Some(Part::Glob(pattern))) => pattern.push(c),
                 (true, _) => self.found.push(Part::Glob(c.into())),
                 (false, Some(Part::Literal(literal))) => literal.push(c),
-                (false, _) => self.found.push(Part::Literal(c.into())),
+                (false, _) => {
+                    let mut literal = String::with_capacity(c.len_utf8() + rest.len());
+                    literal.push(c);
+                    self.found.push(Part::Literal(literal));
+                }
             }
         }
     }

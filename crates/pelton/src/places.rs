@@ -157,6 +157,13 @@ pub(crate) fn normalised(path: &Path) -> PathBuf {
     normal
 }
 
+/// Whether a path lies in a directory or is it, both without `.`, `..` and slashes too many: `Path::starts_with` says the same of
+/// such paths, and takes them to pieces for it.
+pub(crate) fn lies_in(path: &Path, dir: &Path) -> bool {
+    let (path, dir) = (path.as_os_str().as_encoded_bytes(), dir.as_os_str().as_encoded_bytes());
+    path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || dir.ends_with(b"/"))
+}
+
 enum Step {
     Up,
     Down(OsString),

@@ -22,7 +22,7 @@ use super::place::{Base, Here, Kind, Own, Place};
 use super::rule::host_of;
 use super::rules::RuleSet;
 use super::shell;
-use crate::places::{Follower, Resolved, normalised, resolve};
+use crate::places::{Follower, Resolved, lies_in, normalised, resolve};
 
 /// What a call touches, in the words rules are written in. Paths are absolute.
 ///
@@ -256,7 +256,7 @@ fn place(path: &Path, follower: &Follower) -> io::Result<Place> {
 }
 
 fn kind_of(real: &Path, missing: usize, follower: &Follower) -> Kind {
-    if real.starts_with("/proc") || real.starts_with("/sys") {
+    if lies_in(real, Path::new("/proc")) || lies_in(real, Path::new("/sys")) {
         return Kind::Special;
     }
     if missing > 0 {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use pelton_sandbox::protected;
 
+use crate::places::lies_in;
+
 /// A path as given and where it really leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
@@ -85,7 +87,7 @@ impl Here {
 }
 
 fn below(roots: &[PathBuf], place: &Place) -> bool {
-    let inside = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+    let inside = |path: &Path| roots.iter().any(|root| lies_in(path, root));
     inside(&place.given) && inside(&place.real)
 }
 

@@ -121,6 +121,13 @@ fn what_exists_leads_where_the_system_says() {
 }
 
 proptest::proptest! {
+    #[test]
+    fn what_lies_in_a_directory_is_told_by_letters(path in "/?[ab/.]{0,12}", dir in "/?[ab/.]{0,8}") {
+        let (path, dir) = (normalised(Path::new(&path)), normalised(Path::new(&dir)));
+        proptest::prop_assert_eq!(lies_in(&path, &dir), path.starts_with(&dir));
+        proptest::prop_assert!(lies_in(&dir.join(path.strip_prefix("/").unwrap()), &dir));
+    }
+
     /// Where a path leads is a place: from there it leads nowhere else. And it is where the system itself ends up.
     #[test]
     fn what_was_resolved_is_resolved(

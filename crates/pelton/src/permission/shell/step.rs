@@ -98,7 +98,7 @@ pub(super) fn step(
     script: &Script,
 ) -> Step {
     let mut step = Step { text: command.text.trim().to_owned(), ..Step::default() };
-    step.see(args, false);
+    let is_plain_edit = step.see(args, false);
     step.see_text(blanks_folded(&command.text));
     step.see_text(written(args));
     let further = further_commands(command);
@@ -230,8 +230,8 @@ pub(super) fn step(
     let texts = |args: &[Arg]| blanks_folded(&format!("{before}{}", self::written(args)));
     step.plain = texts(plain);
     step.exact = if plain.len() == args.len() { Vec::new() } else { vec![texts(args)] };
-    let own = deeds(plain);
-    step.is_plain_edit = own.is_plain_edit && before.is_empty() && step.doubt.is_none();
+    let is_plain_edit = if stripped == 0 { is_plain_edit } else { deeds(plain).is_plain_edit };
+    step.is_plain_edit = is_plain_edit && before.is_empty() && step.doubt.is_none();
     for arg in args.iter().skip(1) {
         may_name(arg, &mut step);
     }
@@ -264,9 +264,10 @@ impl Step {
         })
     }
 
-    /// What prohibitions should know of a command: this one, or one that it runs.
-    fn see(&mut self, args: &[Arg], gets_more: bool) {
-        let Some((name, rest)) = args.split_first() else { return };
+    /// What prohibitions should know of a command: this one, or one that it runs. Gives whether it is one that accepting edits
+    /// covers.
+    fn see(&mut self, args: &[Arg], gets_more: bool) -> bool {
+        let Some((name, rest)) = args.split_first() else { return false };
         self.see_as(args, gets_more);
         if let Some(name) = name.literal() {
             let base = base_name(name);
@@ -282,7 +283,9 @@ impl Step {
             self.runs_git |= base == "git";
         }
         self.removals.extend(removals(args));
-        self.deeds.extend(deeds(args).deeds);
+        let own = deeds(args);
+        self.deeds.extend(own.deeds);
+        own.is_plain_edit
     }
 
     /// Adds what it takes away by names that are written elsewhere in the line.
