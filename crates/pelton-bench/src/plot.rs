@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use crate::table::{Curve, Results, shown};
 
-const WIDTH: f64 = 900.0;
-const LABELS_WIDTH: f64 = 330.0;
-const BAR_HEIGHT: f64 = 9.0;
+const WIDTH: f64 = 1040.0;
+/// Room for the longest name of a row.
+const LABELS_WIDTH: f64 = 470.0;
+const BAR_HEIGHT: f64 = 12.0;
 const ROW_GAP: f64 = 10.0;
 const TOP: f64 = 50.0;
 const CURVE_HEIGHT: f64 = 150.0;
@@ -31,13 +32,13 @@ pub(crate) fn svg(results: &Results) -> String {
             .map(|figure| figure.median)
             .filter(|median| *median > 0.0)
             .fold(f64::INFINITY, f64::min);
-        text(&mut body, 10.0, y + BAR_HEIGHT, "start", &format!("{} ({})", row.what, row.unit));
+        text(&mut body, 10.0, y + BAR_HEIGHT - 2.0, "start", &format!("{} ({})", row.what, row.unit));
         for figure in &row.figures {
             let number = programs.iter().position(|program| *program == figure.program).unwrap_or(0);
             let decades = (figure.median / least).log10().clamp(0.0, DECADES_MAX);
             let width = 8.0 + decades / DECADES_MAX * (WIDTH - LABELS_WIDTH - 90.0);
-            rect(&mut body, LABELS_WIDTH, y, width, BAR_HEIGHT - 1.0, colour(number));
-            text(&mut body, LABELS_WIDTH + width + 4.0, y + BAR_HEIGHT - 1.0, "start", &shown(figure.median));
+            rect(&mut body, LABELS_WIDTH, y, width, BAR_HEIGHT - 2.0, colour(number));
+            text(&mut body, LABELS_WIDTH + width + 4.0, y + BAR_HEIGHT - 2.0, "start", &shown(figure.median));
             y += BAR_HEIGHT;
         }
         y += ROW_GAP;
