@@ -147,6 +147,9 @@ impl Engine {
         let mut around = Around::default();
         // What an agent is told, no user has typed.
         let typed = self.kin.agent.is_none() && !prompt.by_harness;
+        if typed {
+            self.woken = 0;
+        }
         let is_new = self.session.history.entries().is_empty();
         if typed && let Some(words) = self.options.initial_prompt.take().filter(|_| is_new) {
             prompt.say_first(&words);

@@ -260,7 +260,13 @@ async fn hooks_may_answer_questions_of_tools_and_change_answers() {
             "Decline",
             0,
         ),
-        (on("Notification", &["echo >> called"]), "blue", 1),
+        // Before the person is asked, and when they have answered.
+        (on("Notification", &["echo >> called"]), "blue", 2),
+        (
+            json!({"Notification": [{"matcher": "elicitation_response", "hooks": [{"type": "command", "command": "grep 'was answered: accept' >> called"}]}]}),
+            "blue",
+            1,
+        ),
     ] {
         let stage =
             Stage::new(Script::new().reply([tool("Painter", json!({}))]).reply([text("Done.")])).await;
