@@ -356,3 +356,23 @@ async fn a_hook_may_be_an_agent_that_looks_around_and_calls_no_hooks_itself() {
     assert!(first["messages"].to_string().contains("last_assistant_message"), "{first}");
     assert!(!told.0.iter().any(|event| matches!(event, Event::Agent(_))), "it is no task of the model's");
 }
+
+#[tokio::test]
+async fn an_agent_may_look_around_before_a_prompt_is_taken() {
+    let judge = || When::any().system("You are a hook");
+    let script = Script::new()
+        .step(Step::reply([tool("Read", json!({"file_path": "freeze.txt"}))]).when(judge()))
+        .step(Step::reply([text("{\"ok\": false, \"reason\": \"nothing is changed today\"}")]).when(judge()))
+        .step(Step::reply([text("{\"ok\": true}")]).when(judge()))
+        .step(Step::reply([text("Done.")]).always());
+    let stage = Stage::new(script).await;
+    stage.write("freeze.txt", "since Monday");
+    let asks = json!({"UserPromptSubmit": [{"hooks": [{"type": "agent", "prompt": "May this be done? $ARGUMENTS"}]}]});
+    let mut engine = stage.engine_with(|options| hook(options, &asks));
+    let told = run(&mut engine, "Change it.").await;
+    assert!(said(&told).iter().any(|(words, _)| words.contains("nothing is changed today")), "{told:?}");
+    assert_eq!(stage.request_count(), 2, "nobody but the agent was asked");
+    assert!(stage.request(1)["messages"].to_string().contains("Change it."));
+    run(&mut engine, "Look at it.").await.assert_completed();
+    assert_eq!(stage.request_count(), 4);
+}
