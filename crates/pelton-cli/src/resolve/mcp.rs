@@ -210,6 +210,12 @@ impl Named {
         surroundings.call_time = time("MCP_TOOL_TIMEOUT")?.unwrap_or(surroundings.call_time);
         surroundings.silence = time("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT")?;
         surroundings.result_tokens_max = env.number("MAX_MCP_OUTPUT_TOKENS")?;
+        surroundings.env_is_bare = env.is_on("CLAUDE_CODE_MCP_ALLOWLIST_ENV");
+        let at_once = |name, usual| -> Result<usize, Fail> { Ok(env.number(name)?.unwrap_or(usual)) };
+        surroundings.programs_at_once =
+            at_once("MCP_SERVER_CONNECTION_BATCH_SIZE", surroundings.programs_at_once)?;
+        surroundings.addresses_at_once =
+            at_once("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE", surroundings.addresses_at_once)?;
         surroundings.logins = config_dir(env).map(|dir| Arc::new(LoginFile(dir.join(logins::FILE))) as _);
         surroundings.client_secret = env.get("MCP_CLIENT_SECRET").map(str::to_owned);
         let outside = self.servers.into_iter().map(|server| Server::new(server, surroundings.clone()));

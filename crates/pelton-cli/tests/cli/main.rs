@@ -31,6 +31,7 @@ mod idle; // what waiting costs
 mod joining; // what joins a session that runs, and what is said first
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod manner; // how the model works and answers, and which may be asked
+mod keys; // settings, key by key
 mod looking; // what runs unasked, run
 mod mcp; // `pelton mcp`
 mod memory; // what files tell the model
