@@ -29,9 +29,9 @@ mod hooks; // hooks from settings
 mod hostile; // repositories that want something run
 mod idle; // what waiting costs
 mod joining; // what joins a session that runs, and what is said first
+mod keys; // settings, key by key
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod manner; // how the model works and answers, and which may be asked
-mod keys; // settings, key by key
 mod looking; // what runs unasked, run
 mod mcp; // `pelton mcp`
 mod memory; // what files tell the model

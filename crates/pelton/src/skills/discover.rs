@@ -250,7 +250,10 @@ impl Finding {
         for skill in &mut self.skills[before..] {
             // Here a skill is called what it says, not what its directory is called.
             let own = skill.own_name.take().filter(|name| is_typed(name));
-            skill.name = format!("{}:{}", plugin.name, own.as_ref().unwrap_or(&skill.name));
+            // A plugin that is one skill lies in a folder that may be called by its version.
+            let is_whole = skill.dir.as_ref() == Some(&plugin.root);
+            let usual = if is_whole { &plugin.name } else { &skill.name };
+            skill.name = format!("{}:{}", plugin.name, own.as_ref().unwrap_or(usual));
             skill.plugin = Some(Arc::clone(plugin));
             // Two plugins may have skills of one name: what was seen of the one is not the other's.
             for power in &mut skill.powers {
