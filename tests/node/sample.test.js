@@ -100,6 +100,7 @@ test("the sample runs through the SDK", { skip }, async (t) => {
   assert.deepEqual(events, expected.events.map(init));
   assert.deepEqual(await lines(log), expected.hooks);
   assert.deepEqual(await lines(`${log}.kit`), expected["hooks of the plugin"]);
+  assert.deepEqual(await lines(`${log}.tool`), expected["hooks that are tools"]);
   assert.deepEqual(await lines(`${log}.own`), expected["hooks of the agent and the skill"]);
   const bodies = await here.bodies();
   assert.ok(JSON.stringify(bodies[0].messages).includes("Everything here is small on purpose."));

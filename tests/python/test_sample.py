@@ -107,6 +107,7 @@ def check(here: Stage, frames: list[dict], kind: str) -> None:
         "events": [said for said in map(line, frames) if said is not None],
         "hooks": log.read_text().splitlines(),
         "hooks of the plugin": Path(f"{log}.kit").read_text().splitlines(),
+        "hooks that are tools": Path(f"{log}.tool").read_text().splitlines(),
         "hooks of the agent and the skill": Path(f"{log}.own").read_text().splitlines(),
     }
     assert seen == EXPECTED[kind]

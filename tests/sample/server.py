@@ -28,6 +28,9 @@ def answer(message: dict, name: str) -> dict | None:
         schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
         result = {"tools": [{"name": "note", "description": "Takes a note.", "inputSchema": schema}]}
     elif method == "tools/call":
+        if said["arguments"]["text"].startswith("hook: "):
+            with open(os.environ["SAMPLE_LOG"] + ".tool", "a") as log:
+                log.write(said["arguments"]["text"] + "\n")
         result = {"content": [{"type": "text", "text": f"{name} noted {said['arguments']['text']}"}]}
     elif method == "ping":
         result = {}

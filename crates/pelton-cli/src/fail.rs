@@ -1,5 +1,7 @@
 //! One line of cause, and a way out.
 
+use std::cell::RefCell;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Why the program stops, in one line, and its exit code.
@@ -50,9 +52,24 @@ impl Fail {
     }
 }
 
+thread_local! {
+    /// Lines that somebody else will show, while there is somebody.
+    static KEPT_BACK: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
 /// One line on standard error. That nobody reads it is no reason to fail.
 pub(crate) fn tell(line: &str) {
-    use std::io::Write;
     let line = pelton_serve::plain(line).replace('\n', " ");
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let is_kept = KEPT_BACK.with_borrow_mut(|kept| kept.as_mut().map(|kept| kept.push(line.clone())));
+    if is_kept.is_none() {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}
+
+/// Does something, and gives what it would have told on standard error: where a session is shown, a line written past it would
+/// stand in the middle of that.
+pub(crate) fn kept_back<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    let outer = KEPT_BACK.replace(Some(Vec::new()));
+    let done = work();
+    (done, KEPT_BACK.replace(outer).unwrap_or_default())
 }

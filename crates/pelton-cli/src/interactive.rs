@@ -352,6 +352,9 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     opening.vim = screen.vim.unwrap_or_default();
     opening.home = Some(Arc::new(home));
     opening.question_time = question_time(env, &screen)?;
+    if let Some(ms) = env.number("PELTON_IDLE_NOTICE_MS")? {
+        opening.idle_after = Duration::from_millis(ms);
+    }
     opening.status = screen.status_command.map(|command| {
         let mut status = StatusCommand::new(command, child_env);
         status.padding = screen.status_padding.unwrap_or_default();

@@ -115,8 +115,9 @@ fn options_for_whom(
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
     let skills = skills::skills(args, &env, &settings, &cwd, watched)?;
-    let (plugins, plugin_errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
+    let (mut plugins, plugin_errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
     plugins::tell_of(&plugin_errors);
+    plugins::keep_what_was_seen(&mut plugins, &env, &project, watched);
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins, watched)?;
     let brought_hooks_off = settings.brought_hooks_off;
     let plugins_only = settings.policy.plugins_only.unwrap_or_default();
@@ -157,7 +158,7 @@ fn options_for_whom(
     options.setting_sources = layers::Sources::said(args.setting_sources.as_deref())?.names();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     let servers = named.in_place(&options, &env)?;
-    options.server_maker = Some(Arc::new(mcp::OfAgents(servers.named_later.clone())));
+    options.server_maker = Some(Arc::new(servers.of_agents.clone()));
     Ok((options, payer, servers, screen))
 }
 

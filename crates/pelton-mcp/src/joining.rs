@@ -9,8 +9,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::config::{Reach, Scope};
-use crate::limits::{ALWAYS_LOADED_WAIT, INSIDE_WAIT, LOCAL_AT_ONCE_MAX, REMOTE_AT_ONCE_MAX};
+use crate::limits::{ALWAYS_LOADED_WAIT, INSIDE_WAIT};
 use crate::server::Server;
+use crate::surroundings::Surroundings;
 
 /// Servers on their way into a session.
 pub struct Joining {
@@ -68,6 +69,11 @@ async fn connect(meetings: Vec<Meeting>) {
     let (inside, outside): (Vec<_>, Vec<_>) = meetings.into_iter().partition(is_inside);
     let (here, there): (Vec<_>, Vec<_>) =
         outside.into_iter().partition(|(server, _)| server.config().reach.is_local());
+    let at_once = |meetings: &[Meeting], of: fn(&Surroundings) -> usize| {
+        meetings.first().map(|(server, _)| of(server.surroundings()).max(1))
+    };
+    let programs = at_once(&here, |surroundings| surroundings.programs_at_once);
+    let addresses = at_once(&there, |surroundings| surroundings.addresses_at_once);
     let meet = |meetings: Vec<Meeting>, at_once: Option<usize>| {
         futures::stream::iter(meetings).for_each_concurrent(at_once, |(server, met)| async move {
             server.connect().await;
@@ -77,9 +83,5 @@ async fn connect(meetings: Vec<Meeting>) {
             }
         })
     };
-    tokio::join!(
-        meet(inside, None),
-        meet(here, Some(LOCAL_AT_ONCE_MAX)),
-        meet(there, Some(REMOTE_AT_ONCE_MAX)),
-    );
+    tokio::join!(meet(inside, None), meet(here, programs), meet(there, addresses),);
 }

@@ -52,6 +52,6 @@ pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(60);
 pub(crate) const LOCK_LOOK: Duration = Duration::from_millis(50);
 /// Characters of an answer, in all of its words, that a server may ask to have passed on whole.
 pub(crate) const RESULT_CHARS_ASKED_MAX: usize = 500_000;
-/// Programs that are connected to at the same time, and addresses.
+/// Programs that are connected to at the same time, and addresses, unless somebody says otherwise.
 pub(crate) const LOCAL_AT_ONCE_MAX: usize = 3;
 pub(crate) const REMOTE_AT_ONCE_MAX: usize = 20;

@@ -8,8 +8,12 @@ use std::time::Duration;
 use pelton::process::for_programs;
 
 use crate::config::Remote;
-use crate::limits::{CALL_TIME, CONNECT_TIME};
+use crate::limits::{CALL_TIME, CONNECT_TIME, LOCAL_AT_ONCE_MAX, REMOTE_AT_ONCE_MAX};
 use crate::oauth::{Bearer, Logins};
+
+/// What every program needs of the environment.
+const NEEDED_BY_ALL: [&str; 9] =
+    ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
 
 /// What servers are started in and reached by.
 #[derive(Clone)]
@@ -23,6 +27,11 @@ pub struct Surroundings {
     pub roots: Vec<PathBuf>,
     /// The road to addresses, made when the first one is needed.
     pub http: Arc<dyn Fn() -> Result<reqwest::Client, String> + Send + Sync>,
+    /// Programs that are started get of that environment only what every program needs.
+    pub env_is_bare: bool,
+    /// Programs that are connected to at the same time, and addresses.
+    pub programs_at_once: usize,
+    pub addresses_at_once: usize,
     /// The longest a server may take until it is connected.
     pub connect_time: Duration,
     /// The longest a call may take, where its server's entry says nothing.
@@ -46,6 +55,9 @@ impl Surroundings {
             cwd,
             env: [].into(),
             http: Arc::new(|| Err("there is no road to addresses from here".to_owned())),
+            env_is_bare: false,
+            programs_at_once: LOCAL_AT_ONCE_MAX,
+            addresses_at_once: REMOTE_AT_ONCE_MAX,
             connect_time: CONNECT_TIME,
             call_time: CALL_TIME,
             silence: None,
@@ -58,6 +70,15 @@ impl Surroundings {
     /// The environment of a program: whoever pays keeps their keys, unless an entry names them.
     pub(crate) fn env_of_programs(&self) -> Vec<(OsString, OsString)> {
         for_programs(&self.env).cloned().collect()
+    }
+
+    /// The same for a server that is a program.
+    pub(crate) fn env_of_servers(&self) -> Vec<(OsString, OsString)> {
+        let mut env = self.env_of_programs();
+        if self.env_is_bare {
+            env.retain(|(name, _)| NEEDED_BY_ALL.iter().any(|needed| name == needed));
+        }
+        env
     }
 
     /// What requests to an address carry, if somebody can be logged in there.

@@ -166,6 +166,8 @@ pub async fn run(
         status_turn: StatusTurn::default(),
         lines_changed: (0, 0),
         files_asked: None,
+        idle_after: opening.idle_after,
+        idle_at: None,
         session_id: engine.session_id(),
         transcript: engine.transcript_file(),
         began_at,
@@ -185,7 +187,12 @@ pub async fn run(
         session: engine.session_id(),
         transcript: engine.transcript_file(),
     });
-    engine.close(EndReason::Other).await;
+    let reason = match &left {
+        Left::For(_) | Left::Branch { .. } => EndReason::Resume,
+        Left::Ended { .. } if !session.is_stopping => EndReason::PromptInputExit,
+        _ => EndReason::Other,
+    };
+    engine.close(reason).await;
     session.show_last();
     Ok(left)
 }
@@ -235,6 +242,9 @@ struct Session<'a> {
     lines_changed: (usize, usize),
     /// Ends the program that is asked which files fit.
     files_asked: Option<AbortHandle>,
+    /// How long nobody may say anything before hooks hear of it, and when that is: once behind each turn.
+    idle_after: Duration,
+    idle_at: Option<Duration>,
     session_id: Uuid,
     transcript: Option<PathBuf>,
     began_at: Duration,
@@ -296,6 +306,11 @@ impl Session<'_> {
                 self.pull(engine, Work::Queued).await;
                 continue;
             }
+            if self.has_idled()
+                && let Some(told) = engine.tell_idle()
+            {
+                self.chores.push(Box::pin(async move { Chore::Idled(told.await) }));
+            }
             let tasks = self.handles.tasks.clone();
             let wake = tokio::select! {
                 biased;
@@ -313,6 +328,12 @@ impl Session<'_> {
         }
     }
 
+    /// Whether nobody has said anything for a while since all was done. Said once.
+    fn has_idled(&mut self) -> bool {
+        let now = self.now();
+        self.idle_at.take_if(|at| *at <= now).is_some() && !self.app.has_dialog()
+    }
+
     /// What is to be done next. What somebody looks at is not taken away from under their keys, except by leaving.
     fn next_need(&mut self) -> Option<Effect> {
         let waits = self.app.has_dialog() && self.needs.front() != Some(&Effect::Leave);
@@ -328,7 +349,7 @@ impl Session<'_> {
             let is_ready = self.terminal.is_ready();
             let is_given = self.terminal.is_given();
             let due = self.is_stale.then_some(self.shown_at + FRAME).filter(|_| is_ready && !is_given);
-            let at = [due, self.settles_at, self.status_turn.due, self.app.wakes_at(now)]
+            let at = [due, self.settles_at, self.status_turn.due, self.idle_at, self.app.wakes_at(now)]
                 .into_iter()
                 .flatten()
                 .min();
@@ -364,6 +385,10 @@ impl Session<'_> {
         let now = self.now();
         self.app.tick(now);
         self.ask_status(now);
+        if matches!(wake, Wake::Typed(_) | Wake::Line(_)) {
+            // Somebody is there.
+            self.idle_at = None;
+        }
         let effects = match wake {
             Wake::Typed(typed) => self.typed(typed, now),
             Wake::Line(line) => {
@@ -535,6 +560,7 @@ impl Session<'_> {
 
     /// Runs one submission to its end.
     async fn pull(&mut self, engine: &mut Engine, work: Work) {
+        self.idle_at = None;
         if !self.app.is_working() {
             let now = self.now();
             self.app.begin(None, now);
@@ -562,6 +588,7 @@ impl Session<'_> {
     /// Nothing runs any more.
     fn ended(&mut self) {
         let now = self.now();
+        self.idle_at = Some(now + self.idle_after);
         if self.app.end(now) {
             self.needs.push_front(Effect::Leave);
         }

@@ -139,6 +139,8 @@ pub struct Engine {
     has_gathered: bool,
     /// The model knows that plan mode is on.
     plan_told: bool,
+    /// How often hooks in the background have woken it since somebody said something.
+    woken: u32,
     panel: Panel,
 }
 

@@ -192,6 +192,17 @@ pub enum Elicited {
     Cancel,
 }
 
+impl Elicited {
+    /// What hooks call it.
+    pub(crate) fn action(&self) -> &'static str {
+        match self {
+            Self::Accept(_) => "accept",
+            Self::Decline => "decline",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
 /// The program around a session, as far as it takes part.
 ///
 /// ```

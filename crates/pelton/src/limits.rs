@@ -40,6 +40,8 @@ pub const CONVERSATION_SUMMARY_CUTS_MAX: u8 = 4;
 pub const FOLD_TOKENS_MAX: u32 = 2_000;
 /// Files that are copied into an agent's worktree besides those in the repository.
 pub const WORKTREE_FILES_COPIED_MAX: usize = 1_000;
+/// How often hooks that nobody waited for may wake a session before somebody says something again.
+pub const HOOK_WAKES_MAX: u32 = 8;
 /// How often an agent that looks around for a hook may ask the model.
 pub const HOOK_AGENT_TURNS_MAX: u32 = 50;
 /// Characters of a stretch that the model that folds it is shown, and of each thing said in it.

@@ -4,7 +4,7 @@
 mod listed; // what a marketplace says of it
 mod user_config; // what it asks its user for
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 use crate::context::OutputStyle;
 use crate::hooks::Source;
 use crate::limits::PLUGIN_FILE_BYTES_MAX;
-use crate::skills::{agents_in, names_of_plugin};
+use crate::settings::Power;
+use crate::skills::{agents_in, names_of_plugin, powers_of_plugin};
 use crate::tools::AgentDefinition;
 use user_config::Wanted;
 
@@ -49,6 +50,9 @@ pub struct Plugin {
     pub root: PathBuf,
     /// Where it may keep what it wants to keep. Nothing is made there.
     pub data: PathBuf,
+    /// It came with the project, so of what its skills allow themselves no more counts than of the project's own
+    /// ([`SkillSources::project_powers`](crate::SkillSources::project_powers)).
+    pub is_of_project: bool,
     /// What it names as servers of tools: objects of names and entries, nothing in them filled in.
     pub servers: Vec<Map<String, Value>>,
     /// What it should have brought and could not.
@@ -58,6 +62,8 @@ pub struct Plugin {
     /// Directories of commands, or single files.
     pub(crate) commands: Vec<PathBuf>,
     agents: Vec<PathBuf>,
+    /// The directory of programs that commands find by their names.
+    programs: Option<PathBuf>,
     /// Directories of ways to answer, or single files.
     styles: Vec<PathBuf>,
     /// The agent a session works as that uses it.
@@ -181,11 +187,13 @@ impl Plugin {
             marketplace: marketplace.to_owned(),
             name,
             root,
+            is_of_project: false,
             servers: Vec::new(),
             problems: Vec::new(),
             skills: Vec::new(),
             commands: Vec::new(),
             agents: Vec::new(),
+            programs: None,
             styles: Vec::new(),
             agent: None,
             wanted: user_config::wanted(&manifest)?,
@@ -215,7 +223,7 @@ impl Plugin {
 
     /// The directory of programs that commands find by their names, if it has one.
     pub fn programs(&self) -> Option<PathBuf> {
-        Some(self.root.join("bin")).filter(|dir| dir.is_dir())
+        self.programs.clone()
     }
 
     /// Whether it brings something that runs by itself.
@@ -257,6 +265,68 @@ impl Plugin {
         names_of_plugin(&Arc::new(self.clone()))
     }
 
+    /// What of it would run by itself or be allowed unasked: its hooks, its servers, programs that are found before those of the
+    /// system, and what its skills and commands allow themselves. Blocks.
+    ///
+    /// ```
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join(".mcp.json"), r#"{"mcpServers": {"tickets": {"command": "serve"}}}"#)?;
+    /// let entry = serde_json::json!({"name": "kit"});
+    /// let entry = entry.as_object().unwrap();
+    /// let mut plugin = pelton::plugins::Plugin::read_listed(dir.path(), "shop", dir.path(), entry).unwrap();
+    /// assert_eq!(plugin.powers()[0].told(), r#"plugins.kit@shop.mcpServers.tickets: {"command":"serve"}"#);
+    /// assert!(plugin.keep_powers(&Default::default()) && plugin.servers[0].is_empty()); // nobody has seen it
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn powers(&self) -> Vec<Power> {
+        let mut powers: Vec<Power> = self.hooks.iter().map(|hooks| self.hooks_power(hooks)).collect();
+        let servers = self.servers.iter().flatten();
+        powers.extend(servers.map(|(name, entry)| self.server_power(name, entry)));
+        powers.extend(self.programs_power());
+        powers.extend(powers_of_plugin(&Arc::new(self.clone())));
+        powers
+    }
+
+    /// Leaves of its hooks, servers and programs only those whose marks are among these. Whether there were others.
+    ///
+    /// See [`powers`](Self::powers).
+    pub fn keep_powers(&mut self, seen: &BTreeSet<String>) -> bool {
+        let is_seen = |power: &Power| seen.contains(&power.mark);
+        let (mut hooks, mut servers) = (std::mem::take(&mut self.hooks), std::mem::take(&mut self.servers));
+        let mut is_less = self.programs_power().is_some_and(|power| !is_seen(&power));
+        if is_less {
+            self.programs = None;
+        }
+        let mut keep = |power: Power| {
+            let is_kept = is_seen(&power);
+            is_less |= !is_kept;
+            is_kept
+        };
+        hooks.retain(|hooks| keep(self.hooks_power(hooks)));
+        for named in &mut servers {
+            named.retain(|name, entry| keep(self.server_power(name, entry)));
+        }
+        (self.hooks, self.servers) = (hooks, servers);
+        is_less
+    }
+
+    /// Their names: what is in them is no more part of it than what is in the scripts that hooks name.
+    fn programs_power(&self) -> Option<Power> {
+        let dir = fs::read_dir(self.programs.as_ref()?).ok()?;
+        let mut names: Vec<String> =
+            dir.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        Some(Power::new(format!("plugins.{}.bin", self.id()), names.into()))
+    }
+
+    fn hooks_power(&self, hooks: &Value) -> Power {
+        Power::new(format!("plugins.{}.hooks", self.id()), hooks.clone())
+    }
+
+    fn server_power(&self, name: &str, entry: &Value) -> Power {
+        Power::new(format!("plugins.{}.mcpServers.{name}", self.id()), entry.clone())
+    }
+
     /// Its hooks are not used.
     pub fn forget_hooks(&mut self) {
         self.hooks.clear();
@@ -291,6 +361,7 @@ impl Plugin {
 
     fn take_files(&mut self, manifest: &Map<String, Value>, is_whole: bool) -> Result<(), PluginProblem> {
         let usual = |name: &str| Some(self.root.join(name)).filter(|path| path.exists());
+        self.programs = usual("bin").filter(|dir| dir.is_dir());
         // Further skills come beside the usual ones, unless they are all there is; commands and agents elsewhere take the place of the
         // usual.
         if !(is_whole && manifest.contains_key("skills")) {

@@ -1,5 +1,5 @@
 //! Settings that change while a session runs: looked at when the loop comes by, and heeded from there on. Nothing that stands in
-//! front of the requests is touched: rules and hooks only.
+//! front of the requests is touched: rules, further directories and hooks only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,8 +108,12 @@ pub enum SettingsKind {
 pub struct Reloaded {
     /// The rules, those of the command line included.
     pub rules: RuleSet,
+    /// Further directories, those of the command line included.
+    pub additional_dirs: Vec<PathBuf>,
     /// The hooks of settings files.
     pub hooks: HookConfig,
+    /// What is not as it should be in them, for people.
+    pub problems: Vec<String>,
 }
 
 impl SettingsKind {
@@ -155,14 +159,20 @@ pub(crate) async fn heed(
     }
     let files: Vec<String> = changes.iter().map(|change| change.file.display().to_string()).collect();
     let files = files.join(", ");
-    told.push(inform(match (refused, watch.read()) {
-        (Some(why), _) => format!("The change of {files} is not heeded: a hook objects. {}", why.trim()),
-        (None, Err(why)) => format!("The change of {files} is not heeded: {why}"),
-        (None, Ok(Reloaded { rules, hooks: configured })) => {
-            permissions.start_over_with(rules);
+    let heeded = match refused {
+        Some(why) => Err(format!("a hook objects. {}", why.trim())),
+        None => watch.read(),
+    };
+    match heeded {
+        Err(why) => told.push(inform(format!("The change of {files} is not heeded: {why}"))),
+        Ok(Reloaded { rules, additional_dirs, hooks: configured, problems }) => {
+            permissions.start_over_with(rules, additional_dirs);
             hooks.hooks.replace_settings(configured);
-            format!("{files} has changed: its rules and hooks count from now on.")
+            told.extend(problems.into_iter().map(inform));
+            told.push(inform(format!(
+                "{files} has changed: its rules, directories and hooks count from now on."
+            )));
         }
-    }));
+    }
     told
 }

@@ -9,7 +9,7 @@ use pelton_mcp::{read_servers, servers_of_plugin};
 use pelton_model::{Auth, Endpoint};
 
 use super::env::Env;
-use super::layers::{Layer, Sources, layers};
+use super::layers::{Layer, Sources, as_written, layers};
 use super::{mcp, plugins, skills, working_directory};
 use crate::args::RunArgs;
 use crate::fail::Fail;
@@ -40,11 +40,7 @@ pub(crate) fn configured(args: &RunArgs, env: &Env) -> Result<Configured, Fail> 
         unusable.push(Finding::new(FindingKind::Unusable, Weight::Warning, file, None, text));
     };
     // What cannot be read in them is a finding of its own.
-    let plugin_settings = layers.iter().fold(pelton::settings::Settings::default(), |all, layer| {
-        let read =
-            layer.text.as_deref().ok().and_then(|text| pelton::settings::read(text, layer.origin()).ok());
-        read.map_or_else(pelton::settings::Settings::default, |(settings, _)| settings).over(all)
-    });
+    let plugin_settings = as_written(&layers).plugins;
     let variable = |name: &str| env.get(name).map(str::to_owned);
     for found in mcp::configured(env, &cwd, &Sources::said(args.setting_sources.as_deref())?) {
         let file = found.file.display().to_string();
@@ -60,7 +56,7 @@ pub(crate) fn configured(args: &RunArgs, env: &Env) -> Result<Configured, Fail> 
             }
         }
     }
-    let (wanted, errors) = plugins::plugins(args, env, &cwd, &plugin_settings.plugins);
+    let (wanted, errors) = plugins::plugins(args, env, &cwd, &plugin_settings);
     for error in errors {
         let at = error.path.map_or_else(|| "enabledPlugins".to_owned(), |path| path.display().to_string());
         complain(at, format!("the plugin {} is not used: {}", error.plugin, error.problem.message));

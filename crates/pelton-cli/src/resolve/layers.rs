@@ -9,7 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pelton::hooks::{Severity, Source};
-use pelton::settings::{self, Brought, Origin, Power, Settings, Treatment, Watched, untrusted};
+use pelton::settings::{
+    self, Brought, Origin, PluginSettings, Power, Settings, Treatment, Watched, untrusted,
+};
 
 use super::env::Env;
 use super::memory::MANAGED_DIR;
@@ -165,6 +167,13 @@ fn together(layers: &[Layer], watched: Watched, bare: bool) -> Result<Settings, 
     Ok(all)
 }
 
+/// What layers say together, whoever may say it. What cannot be read says nothing, and nobody is told.
+pub(super) fn as_written(layers: &[Layer]) -> Settings {
+    let texts = layers.iter().filter_map(|layer| Some((layer.text.as_deref().ok()?, layer.origin())));
+    let said = texts.filter_map(|(text, origin)| settings::read(text, origin).ok());
+    said.fold(Settings::default(), |all, (settings, _)| settings.over(all))
+}
+
 /// All that counts in a run that was started like this, the weakest first.
 pub(crate) fn layers(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<Layer>, Fail> {
     let mut layers = said(args, env, cwd)?;
@@ -270,6 +279,15 @@ impl Files {
     /// Whether the user's own file for the project came, or may have come, with the repository.
     fn local_came_along(&self) -> bool {
         is_from_repository(&self.local, self.repository.as_ref())
+    }
+
+    /// What the user and the directory say of plugins, whether it is trusted or not.
+    pub(super) fn said_of_plugins(&self) -> PluginSettings {
+        let files = [(Source::Project, Some(&self.project)), (Source::Local, Some(&self.local))];
+        let files = std::iter::once((Source::User, self.user.as_ref())).chain(files);
+        let layers: Vec<Layer> =
+            files.filter_map(|(source, file)| Layer::in_file(source, file?, None)).collect();
+        as_written(&layers).plugins
     }
 
     /// What a directory would add, if it were trusted.

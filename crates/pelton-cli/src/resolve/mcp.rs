@@ -43,6 +43,8 @@ pub(crate) struct Servers {
     pub outside: Vec<Arc<Server>>,
     /// What a client may name later.
     pub named_later: ServersNamed,
+    /// What agents bring.
+    pub of_agents: OfAgents,
     /// The first request does not wait for those that were named for this run.
     pub are_not_waited_for: bool,
 }
@@ -208,10 +210,22 @@ impl Named {
         surroundings.call_time = time("MCP_TOOL_TIMEOUT")?.unwrap_or(surroundings.call_time);
         surroundings.silence = time("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT")?;
         surroundings.result_tokens_max = env.number("MAX_MCP_OUTPUT_TOKENS")?;
+        surroundings.env_is_bare = env.is_on("CLAUDE_CODE_MCP_ALLOWLIST_ENV");
+        let at_once = |name, usual| -> Result<usize, Fail> { Ok(env.number(name)?.unwrap_or(usual)) };
+        surroundings.programs_at_once =
+            at_once("MCP_SERVER_CONNECTION_BATCH_SIZE", surroundings.programs_at_once)?;
+        surroundings.addresses_at_once =
+            at_once("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE", surroundings.addresses_at_once)?;
         surroundings.logins = config_dir(env).map(|dir| Arc::new(LoginFile(dir.join(logins::FILE))) as _);
         surroundings.client_secret = env.get("MCP_CLIENT_SECRET").map(str::to_owned);
         let outside = self.servers.into_iter().map(|server| Server::new(server, surroundings.clone()));
         let outside = outside.collect();
+        let of_agents = OfAgents {
+            surroundings: surroundings.clone(),
+            env: env.clone(),
+            settings: self.settings.clone(),
+            is_closed: self.is_closed,
+        };
         let are_not_waited_for = env.is_on("MCP_CONNECTION_NONBLOCKING");
         let mut named_later = ServersNamed::in_surroundings(surroundings);
         let (env, settings, is_closed) = (env.clone(), self.settings, self.is_closed);
@@ -222,20 +236,28 @@ impl Named {
             without_refused(read, &plugin_settings, is_closed)
         });
         named_later.read = Arc::new(move |written| read_later(written, &env, &settings, is_closed));
-        Ok(Servers { of_client: self.of_client, outside, named_later, are_not_waited_for })
+        Ok(Servers { of_client: self.of_client, outside, named_later, of_agents, are_not_waited_for })
     }
 }
 
 /// Reaches the servers that agents bring.
-pub(super) struct OfAgents(pub ServersNamed);
+#[derive(Clone)]
+pub(crate) struct OfAgents {
+    surroundings: Surroundings,
+    env: Env,
+    settings: ServerSettings,
+    is_closed: bool,
+}
 
 impl ServerMaker for OfAgents {
     fn make(&self, written: &Value) -> BoxFuture<'static, MadeServers> {
-        let Read { servers, errors, warnings, .. } = (self.0.read)(written);
+        // Most agents are described by files of a project: like its servers, theirs are not told the keys of whoever pays.
+        let read = read_servers(written, Scope::Dynamic, |name| not_withheld(&self.env, name));
+        let Read { servers, errors, warnings, .. } = without_refused(read, &self.settings, self.is_closed);
         let mut made = MadeServers::default();
         made.problems = warnings;
         made.problems.extend(errors.into_iter().map(|(name, why)| format!("the MCP server '{name}' {why}")));
-        let surroundings = &self.0.surroundings;
+        let surroundings = &self.surroundings;
         let servers: Vec<_> =
             servers.into_iter().map(|server| Server::new(server, surroundings.clone())).collect();
         async move {

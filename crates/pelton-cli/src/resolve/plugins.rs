@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use pelton::Options;
 use pelton::plugins::{Plugin, PluginError, PluginProblem};
-use pelton::settings::PluginSettings;
+use pelton::settings::{Brought, PluginSettings, Power, Treatment, Watched, untrusted};
 use serde_json::{Map, Value, json};
 
 use super::env::Env;
-use super::layers::text_of;
+use super::layers::{Files, text_of};
 use super::sessions::config_dir;
+use super::trust::Trust;
 use crate::args::RunArgs;
 use crate::fail::tell;
 
@@ -50,28 +51,48 @@ pub(super) fn plugins(
         }
         found.add(read, &format!("{INLINE}[{nth}]"), Some(path));
     }
-    if super::alone(args, env) {
-        return found.whole(settings);
-    }
-    for id in settings.enabled.iter().filter(|(_, is_on)| **is_on).map(|(id, _)| id) {
-        let Some((name, marketplace)) = id.split_once('@') else {
-            let problem =
-                PluginProblem::new("generic-error", format!("'{id}' is not of the form name@marketplace"));
-            found.errors.push(PluginError::unusable(id, problem, None));
-            continue;
-        };
-        let lists = Lists { home: home.as_deref(), settings, cwd };
-        match lists.may_come_from(marketplace).and_then(|()| lists.place_of(name, marketplace)) {
-            Ok(Place { path, entry }) => {
-                found.add(Plugin::read_listed(&path, marketplace, &data, &entry), id, Some(path));
-            }
-            Err(why) => {
-                let problem = PluginProblem::new("plugin-not-found", why);
-                found.errors.push(PluginError::unusable(id, problem, None));
-            }
-        }
+    if !super::alone(args, env) {
+        found.add_switched_on(&Lists { home: home.as_deref(), settings, cwd }, &data);
     }
     found.whole(settings)
+}
+
+/// What plugins that lie in a directory, and that settings switch on there, would run or allow themselves.
+pub(super) fn powers_in(env: &Env, dir: &Path) -> Vec<Power> {
+    let home = config_dir(env).map(|dir| dir.join("plugins"));
+    let data = home.as_ref().map_or_else(|| dir.join(".claude/plugins/data"), |home| home.join("data"));
+    let settings = Files::around(env, dir).said_of_plugins();
+    let mut found = Finding::default();
+    found.add_switched_on(&Lists { home: home.as_deref(), settings: &settings, cwd: dir }, &data);
+    let root = super::project_root(dir);
+    found.plugins.iter().filter(|plugin| lies_in(plugin, env, &root)).flat_map(Plugin::powers).collect()
+}
+
+/// Where there is somebody who could look, nothing counts of a plugin that lies in the directory but what was seen when that was
+/// trusted: its files change with those around it.
+pub(super) fn keep_what_was_seen(plugins: &mut [Plugin], env: &Env, dir: &Path, watched: Watched) {
+    if untrusted(Brought::Programs, watched) == Treatment::Used {
+        return;
+    }
+    let trust = Trust::in_dir(env, dir);
+    let seen = if trust.is_given() { trust.approved_settings(env) } else { BTreeSet::new() };
+    for plugin in plugins.iter_mut().filter(|plugin| lies_in(plugin, env, trust.root())) {
+        plugin.is_of_project = true;
+        if plugin.keep_powers(&seen) {
+            tell(&format!(
+                "warning: what the plugin {} would run is not what was seen when its directory was trusted, so it is not used until that is trusted again (pelton trust)",
+                plugin.id()
+            ));
+        }
+    }
+}
+
+/// Whether a plugin is used where it lies in a directory. One that was named for the run was looked at by whoever named it, and of
+/// one that was installed there is a copy.
+fn lies_in(plugin: &Plugin, env: &Env, root: &Path) -> bool {
+    let inside = |dir: &Path| dir.canonicalize().is_ok_and(|dir| plugin.root.starts_with(dir));
+    let is_copy = config_dir(env).is_some_and(|dir| inside(&dir.join("plugins")));
+    plugin.marketplace != INLINE && inside(root) && !is_copy
 }
 
 /// Says which are not used, and why.
@@ -102,6 +123,29 @@ struct Finding {
 }
 
 impl Finding {
+    /// Adds those that settings switch on.
+    fn add_switched_on(&mut self, lists: &Lists<'_>, data: &Path) {
+        for id in lists.settings.enabled.iter().filter(|(_, is_on)| **is_on).map(|(id, _)| id) {
+            let Some((name, marketplace)) = id.split_once('@') else {
+                let problem = PluginProblem::new(
+                    "generic-error",
+                    format!("'{id}' is not of the form name@marketplace"),
+                );
+                self.errors.push(PluginError::unusable(id, problem, None));
+                continue;
+            };
+            match lists.may_come_from(marketplace).and_then(|()| lists.place_of(name, marketplace)) {
+                Ok(Place { path, entry }) => {
+                    self.add(Plugin::read_listed(&path, marketplace, data, &entry), id, Some(path));
+                }
+                Err(why) => {
+                    let problem = PluginProblem::new("plugin-not-found", why);
+                    self.errors.push(PluginError::unusable(id, problem, None));
+                }
+            }
+        }
+    }
+
     fn add(&mut self, read: Result<Plugin, PluginProblem>, asked_for_as: &str, path: Option<PathBuf>) {
         match read {
             Ok(plugin) if self.plugins.len() < PLUGINS_MAX => {

@@ -16,6 +16,9 @@ use super::trust::Trust;
 use crate::args::RunArgs;
 use crate::fail::{Fail, tell};
 
+/// Where a directory has files that describe agents.
+const AGENTS: &str = ".claude/agents";
+
 /// Which skills count. `None` if none do.
 pub(super) fn skills(
     args: &RunArgs,
@@ -51,7 +54,7 @@ pub(super) fn skills(
 /// Sub-agents that files describe.
 pub(super) struct Described {
     pub agents: Vec<AgentDefinition>,
-    /// Those whose programs are left out because they are others than were trusted, by name.
+    /// Those whose programs are left out because nobody has seen them who trusts the directory, by name.
     pub changed: Vec<String>,
 }
 
@@ -60,7 +63,7 @@ impl Described {
     pub fn tell(&self) {
         for name in &self.changed {
             tell(&format!(
-                "warning: what the agent '{name}' would run has changed since its directory was trusted, so it is not used until it is trusted again (pelton trust)"
+                "warning: what the agent '{name}' would run is not what was seen when its directory was trusted, so it is not used until that is trusted again (pelton trust)"
             ));
         }
     }
@@ -68,7 +71,7 @@ impl Described {
 
 /// The sub-agents that files describe: an organisation's before the project's, the nearest first, before the user's. What
 /// the project's would run is left out unless somebody trusts it. What the command line says counts before all but an
-/// organisation's; `managed_only`, if the organisation lets nobody else describe any.
+/// organisation's, what further directories bring behind the project's; `managed_only`, if the organisation lets nobody else describe any.
 pub(super) fn agents(
     args: &RunArgs,
     env: &Env,
@@ -78,25 +81,14 @@ pub(super) fn agents(
 ) -> Result<Described, Fail> {
     let mut places = Places::of(args, env, cwd)?;
     if managed_only {
-        (places.project, places.user) = (Vec::new(), Vec::new());
+        places = Places { managed: places.managed, ..Places::default() };
     }
     let mut agents = agents_in(&places.managed);
-    let mut brought = agents_in(&places.project);
     let mut changed = Vec::new();
-    if brought.iter().any(AgentDefinition::brings_programs) {
-        let trust = Trust::in_dir(env, cwd);
-        if !trust.is_given() {
-            brought.iter_mut().for_each(AgentDefinition::leave_out_programs);
-        } else if untrusted(Brought::Programs, watched) != Treatment::Used {
-            let seen = trust.approved_settings(env);
-            let mut unseen = powers_of_agents(cwd);
-            unseen.retain(|power| !seen.contains(&power.mark));
-            let is_new = |agent: &&mut AgentDefinition| powers(agent).any(|power| unseen.contains(&power));
-            for agent in brought.iter_mut().filter(is_new) {
-                agent.leave_out_programs();
-                changed.push(agent.name.clone());
-            }
-        }
+    let mut brought = brought_by(cwd, &places.project, env, watched, &mut changed);
+    for dir in &places.added {
+        // Whoever adds a directory has not trusted what it would run.
+        brought.extend(brought_by(dir, &[dir.join(AGENTS)], env, watched, &mut changed));
     }
     brought.extend(agents_in(&places.user));
     let said = super::agents::with_said(Vec::new(), args, cwd)?;
@@ -104,6 +96,33 @@ pub(super) fn agents(
     let mut names = HashSet::new();
     agents.retain(|agent| names.insert(agent.name.clone()));
     Ok(Described { agents, changed })
+}
+
+/// The agents that a directory brings, without what they would run if nobody who trusts it has seen that; the names of those go to
+/// `unseen`, where there is somebody who could look.
+fn brought_by(
+    dir: &Path,
+    places: &[PathBuf],
+    env: &Env,
+    watched: Watched,
+    unseen: &mut Vec<String>,
+) -> Vec<AgentDefinition> {
+    let mut brought = agents_in(places);
+    if !brought.iter().any(AgentDefinition::brings_programs) {
+        return brought;
+    }
+    let trust = Trust::in_dir(env, dir);
+    if !trust.is_given() {
+        brought.iter_mut().for_each(AgentDefinition::leave_out_programs);
+    } else if untrusted(Brought::Programs, watched) != Treatment::Used {
+        let seen = trust.approved_settings(env);
+        let is_new = |agent: &&mut AgentDefinition| powers(agent).any(|power| !seen.contains(&power.mark));
+        for agent in brought.iter_mut().filter(is_new) {
+            agent.leave_out_programs();
+            unseen.push(agent.name.clone());
+        }
+    }
+    brought
 }
 
 /// What agents of a project would have run besides what the model asks for: whoever trusts it has to have seen that.
@@ -126,13 +145,14 @@ fn of_project(cwd: &Path) -> Vec<PathBuf> {
     let top = Repository::around(cwd).map_or_else(|| cwd.to_owned(), |repository| repository.root);
     // A further checkout of a repository is not below its root: then it is looked at alone.
     let top = if cwd.starts_with(&top) { top } else { cwd.to_owned() };
-    cwd.ancestors().take_while(|dir| dir.starts_with(&top)).map(|dir| dir.join(".claude/agents")).collect()
+    cwd.ancestors().take_while(|dir| dir.starts_with(&top)).map(|dir| dir.join(AGENTS)).collect()
 }
 
 /// Where files are looked for that describe agents.
 pub(super) fn agent_dirs(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<PathBuf>, Fail> {
-    let Places { managed, project, user } = Places::of(args, env, cwd)?;
-    Ok([managed, project, user].concat())
+    let Places { managed, project, added, user } = Places::of(args, env, cwd)?;
+    let added = added.iter().map(|dir| dir.join(AGENTS)).collect();
+    Ok([managed, project, added, user].concat())
 }
 
 /// Directories of agents, by whose they are.
@@ -140,6 +160,8 @@ pub(super) fn agent_dirs(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<Pa
 struct Places {
     managed: Vec<PathBuf>,
     project: Vec<PathBuf>,
+    /// Further working directories; what they bring is in [`AGENTS`] there.
+    added: Vec<PathBuf>,
     user: Vec<PathBuf>,
 }
 
@@ -149,11 +171,15 @@ impl Places {
             return Ok(Self::default());
         }
         let sources = Sources::said(args.setting_sources.as_deref())?;
-        let mut places =
-            Self { managed: vec![PathBuf::from(MANAGED_DIR).join(".claude/agents")], ..Self::default() };
+        let mut places = Self { managed: vec![PathBuf::from(MANAGED_DIR).join(AGENTS)], ..Self::default() };
         if sources.project {
-            let added = args.add_dir.iter().map(|dir| cwd.join(dir).join(".claude/agents"));
-            places.project = of_project(cwd).into_iter().chain(added).collect();
+            places.project = of_project(cwd);
+            // By its whole path, as trust knows it.
+            let real = |dir: &PathBuf| {
+                let dir = cwd.join(dir);
+                dir.canonicalize().unwrap_or(dir)
+            };
+            places.added = args.add_dir.iter().map(real).collect();
         }
         if let (true, Some(home)) = (sources.user, config_dir(env)) {
             places.user.push(home.join("agents"));

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::env::Env;
 use super::layers::{Files, SETTINGS_BYTES_MAX, text_of};
 use super::mcp::project_files;
+use super::plugins::powers_in;
 use super::repository::Repository;
 use super::sessions::config_dir;
 use super::skills::powers_of_agents;
@@ -299,11 +300,12 @@ fn reached_by(definition: &Value) -> String {
     }
 }
 
-/// What a directory's settings, agents and skills grant or run.
+/// What a directory's settings, agents, skills and plugins grant or run.
 fn powers(env: &Env, dir: &Path) -> Vec<Power> {
     let mut powers = Files::around(env, dir).brought_powers();
     powers.extend(powers_of_agents(dir));
     powers.extend(SkillSources::powers_of_project(dir));
+    powers.extend(powers_in(env, dir));
     powers
 }
 

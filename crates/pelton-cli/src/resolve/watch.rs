@@ -15,6 +15,7 @@ use super::memory::MANAGED_DIR;
 use super::permission::permissions;
 use super::skills;
 use crate::args::RunArgs;
+use crate::fail::{Fail, kept_back};
 
 /// What a file that was written to does not keep.
 type Mark = Option<(u64, u64, i64, i64)>;
@@ -115,13 +116,18 @@ impl SettingsWatch for SettingsOnDisk {
     }
 
     fn read(&self) -> Result<Reloaded, String> {
-        let settings = layers::settings(&self.args, &self.env, &self.cwd, self.watched)
-            .map_err(|fail| fail.line().to_owned())?;
-        let mut options = Options::new(&self.cwd, Endpoint::new("http://127.0.0.1", Auth::None));
-        options.home = self.env.path("HOME");
-        permissions(&mut options, &self.args, &self.env, &settings).map_err(|fail| fail.line().to_owned())?;
+        // In the middle of a session nobody writes past whoever shows it.
+        let (read, problems) = kept_back(|| {
+            let settings = layers::settings(&self.args, &self.env, &self.cwd, self.watched)?;
+            let mut options = Options::new(&self.cwd, Endpoint::new("http://127.0.0.1", Auth::None));
+            options.home = self.env.path("HOME");
+            permissions(&mut options, &self.args, &self.env, &settings)?;
+            Ok((options, settings.hooks))
+        });
+        let (options, hooks) = read.map_err(|fail: Fail| fail.line().to_owned())?;
         let mut reloaded = Reloaded::default();
-        (reloaded.rules, reloaded.hooks) = (options.rules, settings.hooks);
+        (reloaded.rules, reloaded.additional_dirs) = (options.rules, options.additional_dirs);
+        (reloaded.hooks, reloaded.problems) = (hooks, problems);
         Ok(reloaded)
     }
 

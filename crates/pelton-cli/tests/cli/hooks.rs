@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::frames::{STREAM, check_stream};
 use crate::place::{Commanded, Place, Ran, model, of_type};
+use crate::talk::Talk;
 
 fn on(event: &str, commands: &[&str]) -> String {
     let hooks: Vec<Value> =
@@ -285,4 +286,59 @@ fn hooks_of_a_start_hear_how_it_begins_and_may_end_what_follows() {
     assert_eq!(ran.result()["terminal_reason"], "hook_stopped");
     assert_eq!(informational(&frames), [("not today", &json!(true))]);
     assert_eq!(model.requests().len(), asked, "nobody was asked");
+}
+
+/// A hook that nobody waited for fetches the model back when all is done, and the same hook behind each turn not for ever.
+#[test]
+fn a_hook_in_the_background_wakes_an_idle_session_a_bounded_number_of_times() {
+    let place = Place::new();
+    let wakes = |event: &str, line: &str| {
+        let hook = json!({"type": "command", "command": line, "asyncRewake": true});
+        json!({"hooks": {event: [{"hooks": [hook]}]}}).to_string()
+    };
+    let script = Script::new()
+        .reply([tool("Glob", json!({"pattern": "*"}))])
+        .reply([text("Started.")])
+        .reply([text("I see.")]);
+    let model = model(script);
+    // It waits until the turn is over: the session rests when it speaks.
+    let late = "while [ ! -e over ]; do sleep 0.02; done; echo 'the deploy failed' >&2; exit 2";
+    let mut talk = Talk::start(&place, &model, &["--settings", &wakes("PostToolUse", late)]);
+    talk.prompt("Deploy it.");
+    assert_eq!(talk.result()["result"], "Started.");
+    place.put("over", "");
+    assert_eq!(talk.result()["result"], "I see.");
+    assert!(last_words(&model).contains("the deploy failed"), "{}", last_words(&model));
+    talk.end();
+
+    let model = crate::place::model(Script::new().step(Step::reply([text("Yes.")]).always()));
+    let mut talk = Talk::start(&place, &model, &["--settings", &wakes("Stop", "echo again >&2; exit 2")]);
+    talk.prompt("hi");
+    for _ in 0..=8 {
+        talk.result();
+    }
+    // Its last word waits for somebody to say something.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(model.requests().len(), 9);
+    talk.prompt("And now?");
+    talk.result();
+    assert!(last_words(&model).contains("again") && last_words(&model).contains("And now?"));
+    talk.end();
+}
+
+#[test]
+fn hooks_of_failures_hear_of_an_answer_that_was_never_whole() {
+    let settings = json!({"hooks": {
+        "StopFailure": [{"matcher": "max_output_tokens", "hooks": [{"type": "command", "command": "cat > failed.json"}]}],
+        "Stop": [{"hooks": [{"type": "command", "command": "touch stopped"}]}],
+    }});
+    let script = Script::new().step(Step::reply([text("and ")]).stop("max_tokens").always());
+    let (place, _model, ran) = run(script, &settings.to_string(), &[]);
+    assert_eq!(ran.result()["terminal_reason"], "api_error");
+    let heard: Value = serde_json::from_str(&place.read("failed.json")).unwrap();
+    assert_eq!(
+        (&heard["hook_event_name"], &heard["error"]),
+        (&json!("StopFailure"), &json!("max_output_tokens"))
+    );
+    assert!(!place.has("stopped"));
 }

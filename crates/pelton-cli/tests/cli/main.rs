@@ -29,6 +29,7 @@ mod hooks; // hooks from settings
 mod hostile; // repositories that want something run
 mod idle; // what waiting costs
 mod joining; // what joins a session that runs, and what is said first
+mod keys; // settings, key by key
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod manner; // how the model works and answers, and which may be asked
 mod looking; // what runs unasked, run

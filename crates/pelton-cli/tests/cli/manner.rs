@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::frames::STREAM;
 use crate::place::{Commanded, Place, Ran, model, of_type};
+use crate::talk::Talk;
 
 fn hello() -> ScriptedModel {
     let script = Script::new().step(Step::reply([text("Hello.")]).always());
@@ -484,4 +485,55 @@ fn fields_of_ones_own_go_with_every_request() {
         assert!(!request.body["messages"].as_array().unwrap().is_empty());
         assert!(request.body["stream"] == true && request.body["model"] != "other", "{}", request.body);
     }
+}
+
+/// Further directories that settings name count while a session runs, as their rules do, and no longer than they are named.
+#[test]
+fn directories_come_and_go_with_the_settings_of_a_session_that_runs() {
+    let place = Place::new();
+    let beside = place.temp().canonicalize().unwrap().join("beside");
+    std::fs::create_dir(&beside).unwrap();
+    std::fs::write(beside.join("note.txt"), "between us").unwrap();
+    let reads = || [tool("Read", json!({"file_path": beside.join("note.txt")}))];
+    let script = (0..3).fold(Script::new(), |script, _| script.reply(reads()).reply([text("Done.")]));
+    let model = model(script);
+    let set = |dirs: Value| {
+        let settings = json!({"permissions": {"additionalDirectories": dirs}}).to_string();
+        std::fs::write(place.config().join("settings.json"), settings).unwrap();
+    };
+    set(json!([]));
+    let mut talk = Talk::start(&place, &model, &[]);
+    let mut is_read = |dirs: Value| {
+        set(dirs);
+        talk.prompt("Read it.");
+        talk.result();
+        model.requests().last().unwrap().body["messages"].to_string().matches("between us").count()
+    };
+    assert_eq!(is_read(json!([])), 0);
+    assert_eq!(is_read(json!([beside])), 1);
+    assert_eq!(is_read(json!([])), 1, "it may not be read any more");
+    talk.end();
+}
+
+/// What is wrong in a file that changes is told by whoever shows the session: standard error may be a screen that is being painted.
+#[test]
+fn what_is_wrong_in_a_file_that_changes_is_part_of_what_is_told() {
+    let place = Place::new();
+    let model = model(Script::new().step(Step::reply([text("Yes.")]).always()));
+    let mut talk = Talk::start(&place, &model, &[]);
+    talk.prompt("one");
+    talk.result();
+    std::fs::write(
+        place.config().join("settings.json"),
+        r#"{"permissions": {"deny": ["WebFetch"]}, "model": 3}"#,
+    )
+    .unwrap();
+    talk.prompt("two");
+    talk.result();
+    let over = talk.end();
+    assert_eq!(over.err, "");
+    let told = of_type(&over.seen, "system").into_iter().filter_map(|frame| frame["content"].as_str());
+    let told: Vec<&str> = told.collect();
+    assert!(told.iter().any(|told| told.contains("`model` must be a text")), "{told:?}");
+    assert!(told.iter().any(|told| told.contains("count from now on")), "{told:?}");
 }

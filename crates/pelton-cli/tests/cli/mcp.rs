@@ -264,3 +264,26 @@ fn a_server_that_nobody_listens_for_is_told_without_names_of_our_parts() {
         assert!(!ran.out.contains("rmcp") && !ran.out.contains("::"), "{}", ran.out);
     }
 }
+
+/// How much servers that are programs are told of the environment, and how many of them are met at a time, is for the user to say.
+#[test]
+fn servers_are_told_of_the_environment_what_the_user_wants_and_met_as_many_at_a_time() {
+    let place = Place::new();
+    let tells = |name: &str| json!({"command": "sh", "args": ["-c", format!("env > {name}.env; sleep 0.4")], "env": {"OWN": "mine"}});
+    let run = |set: &[(&str, &str)]| {
+        let servers = json!({"mcpServers": {"a": tells("a"), "b": tells("b"), "c": tells("c")}}).to_string();
+        let model = model(Script::new().reply([text("Done.")]));
+        let mut command = place.task(&model, ["hi", "--strict-mcp-config", "--mcp-config", &servers]);
+        let ran = command.env("COLOUR", "blue").envs(set.iter().copied()).run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.took
+    };
+    let side_by_side = run(&[]);
+    let told = place.read("a.env");
+    assert!(told.contains("COLOUR=blue") && told.contains("OWN=mine") && !told.contains("sk-test"), "{told}");
+    let in_turn = run(&[("MCP_SERVER_CONNECTION_BATCH_SIZE", "1"), ("CLAUDE_CODE_MCP_ALLOWLIST_ENV", "1")]);
+    let told = place.read("a.env");
+    assert!(!told.contains("COLOUR") && told.contains("OWN=mine") && told.contains("PATH="), "{told}");
+    let longer = in_turn.saturating_sub(side_by_side);
+    assert!(longer > std::time::Duration::from_millis(400), "{in_turn:?} after {side_by_side:?}");
+}

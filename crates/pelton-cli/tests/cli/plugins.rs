@@ -180,3 +180,21 @@ fn what_is_not_for_a_plugin_to_say_starts_nothing_and_sets_nothing() {
     assert!(requests.iter().all(|request| !request.body["model"].as_str().unwrap().contains("opus")));
     assert!(requests[1].body["system"].to_string().contains("You review for the kit."));
 }
+
+/// A plugin may be one skill: wherever it lies, and an installed one lies in a folder named after its version.
+#[test]
+fn a_plugin_that_is_one_skill_is_called_by_its_own_name() {
+    let place = Place::new();
+    let shop = place.home().join("shop");
+    std::fs::create_dir_all(shop.join("tea")).unwrap();
+    std::fs::create_dir_all(shop.join(".claude-plugin")).unwrap();
+    std::fs::write(shop.join("tea/SKILL.md"), "---\ndescription: Makes tea.\n---\nBoil it.").unwrap();
+    let list = json!({"name": "shop", "plugins": [{"name": "tea", "source": "./tea", "version": "2.0.1"}]});
+    std::fs::write(shop.join(".claude-plugin/marketplace.json"), list.to_string()).unwrap();
+    place.pelton(["plugin", "marketplace", "add", shop.to_str().unwrap()]).run().well();
+    place.pelton(["plugin", "install", "tea"]).run().well();
+    let model = model(Script::new().reply([text("Done.")]));
+    let ran = place.task(&model, ["/tea:tea"].into_iter().chain(STREAM)).run();
+    assert_eq!(ran.frames()[0]["skills"], json!(["tea:tea"]), "{ran:?}");
+    assert!(model.requests()[0].body.to_string().contains("Boil it."));
+}

@@ -16,6 +16,7 @@ mod cost; // what it costs, by what it works
 mod figures; // what people wait for, by the clock
 mod first_light; // a prompt, an answer, a tree, a question, the end
 mod habits; // what people bring along from elsewhere
+mod heard; // what hooks hear of somebody in front
 mod hostile; // what comes from outside
 mod hostile_repositories; // what a repository wants run, opened by somebody who does not trust it
 mod hostile_sides; // the same, from every side it can come from

@@ -29,7 +29,7 @@ pub(super) fn start(
     surroundings: &Surroundings,
 ) -> Result<(ProgramTransport, LastWords), NotReached> {
     // What its entry says is added: nobody loses their PATH for a key.
-    let mut env: Vec<(OsString, OsString)> = surroundings.env_of_programs();
+    let mut env: Vec<(OsString, OsString)> = surroundings.env_of_servers();
     for (name, value) in &program.env {
         env.retain(|(known, _)| known != OsStr::new(name));
         env.push((name.into(), value.into()));

@@ -1,7 +1,7 @@
 //! What takes a while and is not waited for, and what is done when it is there.
 
-use pelton::QueueError;
 use pelton::event::CommandInfo;
+use pelton::{Event, QueueError};
 use pelton_serve::Served;
 use serde_json::Value;
 use uuid::Uuid;
@@ -37,6 +37,8 @@ pub(super) enum Chore {
     Named(Result<String, String>),
     /// What another program said.
     Said(String),
+    /// What hooks did that heard that nobody types.
+    Idled(Vec<Event>),
     /// What an editor of the user's own made of words, or why nothing.
     Edited(Edits, Result<String, String>),
     /// What the user's own line says, and which asking that was.
@@ -71,6 +73,7 @@ impl Session<'_> {
             Chore::Beside(id, answer) => self.answered_beside(id, answer),
             Chore::Named(answer) => self.named(answer),
             Chore::Said(words) => self.app.say(&words, Role::Text),
+            Chore::Idled(told) => told.iter().for_each(|event| self.heard_event(event)),
             Chore::Picture(Ok(picture)) => self.app.draft.attach(picture),
             Chore::Picture(Err(why)) => self.app.say(&why, Role::Error),
             Chore::Preview(preview) => {

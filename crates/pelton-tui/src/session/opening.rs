@@ -16,6 +16,9 @@ use crate::clean;
 use crate::input::Submission;
 use crate::theme::{Role, Theme};
 
+/// After how long without a word hooks hear of it, unless somebody says otherwise.
+const IDLE_AFTER: Duration = Duration::from_secs(60);
+
 /// A session to be opened.
 #[non_exhaustive]
 pub struct Opening {
@@ -59,6 +62,8 @@ pub struct Opening {
     pub home: Option<Arc<dyn SettingsHome>>,
     /// How long the model's questions wait for somebody who does nothing; for ever, if it is not said.
     pub question_time: Option<Duration>,
+    /// After how long without a word, when all is done, hooks hear that somebody is waited for.
+    pub idle_after: Duration,
 }
 
 impl Opening {
@@ -85,6 +90,7 @@ impl Opening {
             vim: false,
             home: None,
             question_time: None,
+            idle_after: IDLE_AFTER,
         }
     }
 }

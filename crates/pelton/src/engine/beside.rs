@@ -4,18 +4,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use pelton_model::stream::{Queued, stream};
+use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::children::Roster;
 use crate::context::git_branch;
 use crate::event::Event;
-use crate::limits::EVENTS_QUEUED_MAX;
+use crate::hooks::{HookEvent, Hooks};
+use crate::limits::{EVENTS_QUEUED_MAX, HOOK_WAKES_MAX};
 use crate::prompt::{Prompt, TASK_NEWS};
 use crate::session::Record;
 use crate::tools::background::{Background, BackgroundTask};
 use crate::tools::server::ServerList;
 use crate::transcript::{Transcript, TranscriptError};
+
+/// What hooks read when nobody has typed for a while.
+const WAITS_FOR_USER: &str = "Pelton is waiting for your input";
 
 /// The commands and agents that run beside a session. All clones are one.
 ///
@@ -34,6 +41,8 @@ use crate::transcript::{Transcript, TranscriptError};
 pub struct Tasks {
     background: Background,
     roster: Roster,
+    /// Those that go on by themselves are among what runs beside it.
+    hooks: Arc<Hooks>,
     stop_wait: Duration,
     are_allowed: bool,
 }
@@ -95,9 +104,13 @@ impl Tasks {
         self.roster.arrived().await;
     }
 
-    /// Returns when one has ended and the model does not know that yet: [`Engine::submit_news`] tells it.
+    /// Returns when one has ended and the model does not know that yet, or a hook that nobody waited for wants it to know something
+    /// (`asyncRewake`): [`Engine::submit_news`] tells it.
     pub async fn ended(&self) {
-        self.background.untold().await;
+        tokio::select! {
+            () = self.background.untold() => {}
+            () = self.hooks.woken() => {}
+        }
     }
 }
 
@@ -196,6 +209,7 @@ impl Engine {
         Tasks {
             background: self.background.clone(),
             roster: self.roster.clone(),
+            hooks: Arc::clone(&self.kin.hooks),
             stop_wait: limits.kill_grace * 3,
             are_allowed: !limits.background_off,
         }
@@ -206,6 +220,48 @@ impl Engine {
         self.offer.list().clone()
     }
 
+    /// Tells hooks that the user has been waited for (`Notification`, `idle_prompt`), for whoever knows that nobody types. Gives what
+    /// there is to tell of it. The session takes prompts meanwhile; `None` if no hook listens.
+    ///
+    /// ```
+    /// # use pelton_model::{Auth, Endpoint};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::None);
+    /// use pelton::hooks::Source;
+    /// use pelton::{Engine, Event, Options};
+    /// use serde_json::json;
+    ///
+    /// let mut options = Options::new(dir.path(), endpoint);
+    /// let bell = json!({"type": "command", "command": "echo ding >bell"});
+    /// options.hooks.add_settings(&json!({"Notification": [{"matcher": "idle_prompt", "hooks": [bell]}]}), &Source::User);
+    /// let engine = Engine::new(options)?;
+    /// let told = engine.tell_idle().ok_or("there is a hook that listens")?.await;
+    /// assert!(matches!(&told[..], [Event::Hook(_)]) && dir.path().join("bell").exists());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tell_idle(&self) -> Option<BoxFuture<'static, Vec<Event>>> {
+        let hooks = self.session_hooks(&CancellationToken::new());
+        if !hooks.listens(HookEvent::Notification) {
+            return None;
+        }
+        let cwd = self.cwd();
+        let told = async move {
+            let mut told = Vec::new();
+            if let Some(fired) = hooks.notify("idle_prompt", WAITS_FOR_USER, &cwd).await {
+                told.extend(fired.runs.into_iter().map(|run| Event::Hook(Arc::new(run))));
+                let said = fired.verdict.messages.into_iter();
+                told.extend(
+                    said.map(|content| Event::Informational { content, prevents_continuation: false }),
+                );
+            }
+            told
+        };
+        Some(told.boxed())
+    }
+
     /// Adds words of the user's to the conversation without asking the model: it reads them with the next prompt.
     pub async fn append(&mut self, prompt: Prompt) -> Result<(), TranscriptError> {
         let branch = git_branch(&self.options.cwd);
@@ -214,9 +270,20 @@ impl Engine {
         self.record_alone(&prompt, branch).await
     }
 
-    /// Tells the model how commands and agents in the background have ended, as a submission of its own. `None` if it knows.
+    /// Tells the model how commands and agents in the background have ended, and what hooks there object to, as a submission of its
+    /// own. `None` if it knows.
     pub fn submit_news(&mut self) -> Option<impl Queued<Item = Event> + Send + Unpin + '_> {
-        let news = self.background.news_for_model();
+        let mut news = self.background.news_for_model();
+        let waking = self.kin.hooks.take_waking();
+        if self.woken >= HOOK_WAKES_MAX {
+            // A hook that wakes it behind each turn would never let it rest: the next prompt brings its words along.
+            self.to_tell.contexts.extend(waking);
+        } else if !waking.is_empty() {
+            self.woken += 1;
+            let objects =
+                |words: String| format!("A hook that ran in the background objects: {}", words.trim_end());
+            news.extend(waking.into_iter().map(objects));
+        }
         let words = format!("{TASK_NEWS}\n{}\n</task-notification>", news.join("\n"));
         let prompt = Prompt::text(words).ok().filter(|_| !news.is_empty())?.verbatim().of_harness();
         let cancel = self.interrupter.fresh();

@@ -43,10 +43,11 @@ impl Elicitor for Heard {
                     let said = format!("{} asks: {}", question.asker, question.message);
                     let kind =
                         if question.url.is_some() { "elicitation_url_dialog" } else { "elicitation_dialog" };
-                    if let Some(fired) = self.hooks.notify(kind, &said, &cwd).await {
-                        self.tell(fired).await;
-                    }
-                    person.elicit(question).await
+                    self.notify(kind, &said).await;
+                    let answer = person.elicit(question).await;
+                    let said = format!("{} was answered: {}", question.asker, answer.action());
+                    self.notify("elicitation_response", &said).await;
+                    answer
                 }
             };
             let fired = self.hooks.elicitation_result(question, &answer, &cwd).await;
@@ -59,6 +60,12 @@ impl Elicitor for Heard {
 }
 
 impl Heard {
+    async fn notify(&self, kind: &str, message: &str) {
+        if let Some(fired) = self.hooks.notify(kind, message, &self.hooks.base.cwd).await {
+            self.tell(fired).await;
+        }
+    }
+
     /// The answer that hooks give, if they do.
     async fn decided(&self, fired: Fired) -> Option<Elicited> {
         let answer = answer_in(fired.verdict.block.as_deref(), &fired.verdict.extras);

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::children::{Children, Judges};
 use super::{Engine, elicited, gather};
 use crate::event::Event;
+use crate::hooks::HookAgents;
 use crate::options::Options;
 use crate::tools::agent::{self, Agents};
 use crate::tools::ahead::Ahead;
@@ -85,6 +86,12 @@ impl Engine {
             file_history: self.kin.file_history.clone(),
             cx,
         }
+    }
+
+    /// Agents that look around for hooks before a submission has begun.
+    pub(super) fn judges(&self, cancel: &CancellationToken, events: &Sender<Event>) -> Arc<dyn HookAgents> {
+        let children = self.children(cancel, cancel, CancellationToken::new(), events);
+        Arc::new(Judges { children, cancel: cancel.clone() })
     }
 
     /// Who starts the agents of a submission.

@@ -22,7 +22,7 @@ use crate::context::{
 };
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
-use crate::hooks::{Expanded, Fired, SessionHooks};
+use crate::hooks::{Expanded, Fired, HookEvent, SessionHooks};
 use crate::limits::SKILLS_STACKED_MAX;
 use crate::permission::{Loan, Mode};
 use crate::prompt::{Prompt, PromptBlock};
@@ -115,7 +115,13 @@ impl Engine {
         if self.kin.agent.is_none() {
             self.prompt_id = Some(id);
         }
-        let hooks = self.session_hooks(cancel);
+        // What an agent is told, no user has typed.
+        let typed = self.kin.agent.is_none() && !prompt.by_harness;
+        let mut hooks = self.session_hooks(cancel);
+        let judging = [HookEvent::UserPromptSubmit, HookEvent::UserPromptExpansion];
+        if typed && judging.into_iter().any(|event| hooks.listens(event)) {
+            hooks.cx.reach.agents = Some(self.judges(cancel, statement.events));
+        }
         if let (Some(watch), None) = (&self.options.settings_watch, &self.kin.agent) {
             told.extend(reload::heed(&**watch, &hooks, &self.kin.permissions, &self.cwd()).await);
         }
@@ -145,8 +151,9 @@ impl Engine {
 
         self.board.enter(Phase::ProcessUserInput);
         let mut around = Around::default();
-        // What an agent is told, no user has typed.
-        let typed = self.kin.agent.is_none() && !prompt.by_harness;
+        if typed {
+            self.woken = 0;
+        }
         let is_new = self.session.history.entries().is_empty();
         if typed && let Some(words) = self.options.initial_prompt.take().filter(|_| is_new) {
             prompt.say_first(&words);

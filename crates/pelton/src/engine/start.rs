@@ -226,6 +226,7 @@ impl Engine {
             file_news: FileNews::since(options.files.now()),
             has_gathered: false,
             plan_told: false,
+            woken: 0,
             panel,
             options,
         })

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::limits::BACKGROUND_MAX;
@@ -33,6 +34,8 @@ pub(super) struct Adopted {
 pub(super) struct Background {
     running: Mutex<JoinSet<()>>,
     arrived: Arc<Mutex<Vec<Arrived>>>,
+    /// Somebody who arrived wants to wake an idle session.
+    woken: Arc<Notify>,
 }
 
 impl Background {
@@ -43,18 +46,39 @@ impl Background {
         if running.len() + lock(&self.arrived).len() >= BACKGROUND_MAX {
             return false;
         }
-        let arrived = Arc::clone(&self.arrived);
+        let (arrived, woken) = (Arc::clone(&self.arrived), Arc::clone(&self.woken));
         running.spawn(async move {
             let (run, said) = run.await;
             let objection = said.block.or_else(|| said.permission.and_then(|answer| answer.reason));
             let wakes = objection.filter(|_| wakes);
+            let wants_to_wake = wakes.is_some();
             lock(&arrived).push(Arrived { run, context: said.context, messages: said.messages, wakes });
+            if wants_to_wake {
+                woken.notify_waiters();
+            }
         });
         true
     }
 
     pub fn take_arrived(&self) -> Vec<Arrived> {
         std::mem::take(&mut lock(&self.arrived))
+    }
+
+    /// Returns when somebody wants to wake an idle session.
+    pub async fn woken(&self) {
+        loop {
+            // Before the look: whoever comes in between is not missed.
+            let woken = self.woken.notified();
+            if lock(&self.arrived).iter().any(|arrived| arrived.wakes.is_some()) {
+                return;
+            }
+            woken.await;
+        }
+    }
+
+    /// What they wake it with. The rest of what they said stays where it is.
+    pub fn take_waking(&self) -> Vec<String> {
+        lock(&self.arrived).iter_mut().filter_map(|arrived| arrived.wakes.take()).collect()
     }
 
     pub async fn end(&self) {

@@ -176,13 +176,36 @@ impl HookEvent {
         self != Self::TeammateIdle
     }
 
-    /// All that the field of its input can be that matchers look at, where that is known beforehand.
+    /// All that the field of its input can be here that matchers look at, where that is known beforehand.
     pub fn subjects(self) -> Option<&'static [&'static str]> {
         Some(match self {
             Self::SessionStart => &["startup", "resume", "clear", "compact", "fork"],
             Self::SessionEnd => &["clear", "resume", "logout", "prompt_input_exit", "other"],
             Self::PreCompact | Self::PostCompact => &["manual", "auto"],
             Self::Setup => &["init", "maintenance"],
+            Self::Notification => &[
+                "permission_prompt",
+                "idle_prompt",
+                "elicitation_dialog",
+                "elicitation_url_dialog",
+                "elicitation_response",
+            ],
+            Self::InstructionsLoaded => {
+                &["session_start", "nested_traversal", "path_glob_match", "include", "compact"]
+            }
+            Self::StopFailure => &[
+                "authentication_failed",
+                "billing_error",
+                "rate_limit",
+                "overloaded",
+                "invalid_request",
+                "model_not_found",
+                "server_error",
+                "max_output_tokens",
+                "unknown",
+            ],
+            Self::ConfigChange => &["user_settings", "project_settings", "local_settings", "policy_settings"],
+            Self::DirectoryAdded => &["slash_command", "register_repo_root"],
             _ => return None,
         })
     }

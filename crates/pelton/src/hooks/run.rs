@@ -371,6 +371,16 @@ impl Hooks {
         self.background.take_arrived()
     }
 
+    /// Returns when a hook that nobody waited for wants to wake an idle session (`asyncRewake`).
+    pub(crate) async fn woken(&self) {
+        self.background.woken().await;
+    }
+
+    /// What such hooks wake it with.
+    pub(crate) fn take_waking(&self) -> Vec<String> {
+        self.background.take_waking()
+    }
+
     /// Ends the hooks in the background, with everything they started.
     pub async fn end_background(&self) {
         self.background.end().await;

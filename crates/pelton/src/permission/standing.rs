@@ -212,11 +212,17 @@ impl Permissions {
         });
     }
 
-    /// The settings are not what they were when the session started: these rules hold instead. What was changed during the
-    /// session stays.
-    pub(crate) fn start_over_with(&self, rules: RuleSet) {
+    /// The settings are not what they were when the session started: these rules and further directories hold instead. What was
+    /// changed during the session stays.
+    pub(crate) fn start_over_with(&self, rules: RuleSet, directories: Vec<PathBuf>) {
         self.with(|standing| {
             standing.rules = rules;
+            let before = std::mem::replace(&mut standing.begun_with, directories);
+            let begun_with = &standing.begun_with;
+            standing.directories.retain(|dir| !before.contains(dir) || begun_with.contains(dir));
+            let come = begun_with.iter().filter(|dir| !before.contains(dir)).cloned();
+            let come: Vec<PathBuf> = come.filter(|dir| !standing.directories.contains(dir)).collect();
+            standing.directories.extend(come);
             standing.build();
         });
     }

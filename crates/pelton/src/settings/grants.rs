@@ -5,8 +5,8 @@ use crate::permission::Mode;
 
 use super::Settings;
 
-/// Beginnings of the names of variables that choose where requests and credentials go, whom to trust on the way, and
-/// what may run.
+/// Beginnings of the names of variables that choose where requests and credentials go, whom to trust on the way,
+/// what may run, and whether what its user has set up counts at all.
 const STEERING: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -15,7 +15,12 @@ const STEERING: &[&str] = &[
     "CLAUDE_CODE_API_KEY_HELPER",
     "CLAUDE_CODE_CLIENT_",
     "CLAUDE_CODE_EXTRA_BODY",
+    "CLAUDE_CODE_MCP_ALLOWLIST_ENV",
     "CLAUDE_CODE_OAUTH_",
+    "CLAUDE_CODE_SAFE_MODE",
+    "CLAUDE_CODE_SIMPLE",
+    "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB",
+    "CLAUDE_CODE_TOOL_MEMORY_LIMIT",
     "CLAUDE_CODE_USE_",
     "CLAUDE_CONFIG_DIR",
     "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",

@@ -218,3 +218,17 @@ fn the_sandbox_is_read_laid_over_and_never_granted_by_a_repository() {
         ["s.json: `sandbox.enabled` must be true or false", "s.json: `sandbox.filesystem` must be an object"]
     );
 }
+
+/// Whoever reads the page of settings reads of every key that counts.
+#[test]
+fn every_key_that_is_read_stands_on_the_page_of_settings() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let words: std::collections::BTreeSet<&str> =
+        page.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect();
+    let missing: Vec<String> = super::read::known_places()
+        .into_iter()
+        .filter(|place| !place.rsplit('.').next().is_some_and(|key| words.contains(key)))
+        .collect();
+    assert_eq!(missing, [""; 0]);
+}

@@ -74,8 +74,8 @@ pub struct SkillSources {
     pub run_commands: bool,
     /// Whether hooks are called that skills bring.
     pub hooks: bool,
-    /// Which powers of the project's skills and commands count, by their marks: the calls they allow themselves, and their
-    /// hooks. One with others is followed without any. All count if absent.
+    /// Which powers of skills and commands count that the project brings, itself or in plugins of its own, by their marks: the
+    /// calls they allow themselves, and their hooks. One with others is followed without any. All count if absent.
     pub project_powers: Option<BTreeSet<String>>,
     /// The share of the context window that may be spent on telling what skills there are.
     pub listing_permille: u16,
@@ -131,7 +131,11 @@ impl SkillSources {
     pub(super) fn wanted(&self, mut skill: Skill) -> Option<Skill> {
         if let Some(counted) = &self.project_powers {
             let is_new = skill.powers.iter().any(|power| !counted.contains(&power.mark));
-            if is_new && skill.whose(Some(self)) == "project" {
+            let came_along = match &skill.plugin {
+                Some(plugin) => plugin.is_of_project,
+                None => skill.whose(Some(self)) == "project",
+            };
+            if is_new && came_along {
                 skill.leave_out_powers();
             }
         }
@@ -182,9 +186,18 @@ pub fn all(
 
 /// What a plugin's are called.
 pub fn names_of_plugin(plugin: &Arc<Plugin>) -> Vec<String> {
+    of_plugin(plugin).into_iter().map(|skill| skill.name).collect()
+}
+
+/// What a plugin's allow themselves and would have called.
+pub fn powers_of_plugin(plugin: &Arc<Plugin>) -> Vec<Power> {
+    of_plugin(plugin).into_iter().flat_map(|skill| skill.powers).collect()
+}
+
+fn of_plugin(plugin: &Arc<Plugin>) -> Vec<Skill> {
     let mut found = Finding::default();
     found.of_plugin(plugin);
-    found.skills.into_iter().map(|skill| skill.name).collect()
+    found.skills
 }
 
 /// Those of a directory below.
@@ -237,8 +250,15 @@ impl Finding {
         for skill in &mut self.skills[before..] {
             // Here a skill is called what it says, not what its directory is called.
             let own = skill.own_name.take().filter(|name| is_typed(name));
-            skill.name = format!("{}:{}", plugin.name, own.as_ref().unwrap_or(&skill.name));
+            // A plugin that is one skill lies in a folder that may be called by its version.
+            let is_whole = skill.dir.as_ref() == Some(&plugin.root);
+            let usual = if is_whole { &plugin.name } else { &skill.name };
+            skill.name = format!("{}:{}", plugin.name, own.as_ref().unwrap_or(usual));
             skill.plugin = Some(Arc::clone(plugin));
+            // Two plugins may have skills of one name: what was seen of the one is not the other's.
+            for power in &mut skill.powers {
+                *power = Power::new(format!("plugins.{}.{}", plugin.id(), power.place), power.value.clone());
+            }
         }
     }
 

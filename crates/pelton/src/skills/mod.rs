@@ -26,8 +26,8 @@ use crate::spill::first_chars;
 use crate::tools::Tool;
 
 pub use agents::{agent_files_in, agents_in};
-pub(crate) use discover::names_of_plugin;
 pub use discover::{SkillShown, SkillSources};
+pub(crate) use discover::{names_of_plugin, powers_of_plugin};
 pub(crate) use expand::{Expander, expand};
 pub(crate) use skill::Skill;
 pub(crate) use tool::{NAME, SkillSession, SkillTool};

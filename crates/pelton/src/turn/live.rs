@@ -484,9 +484,16 @@ impl Live<'_> {
 
     /// H5: who listens to failures hears of one. What they say changes nothing.
     async fn tell_hooks_of_failure(&mut self, terminal: Terminal) {
-        let Some(error) = self.last.error.as_ref().filter(|_| terminal.is_of_the_api()) else { return };
-        let details = error.to_string();
-        let (class, told) = (error.kind.wire_name(), format!("API Error: {details}"));
+        let (class, details, told) = match &self.last.error {
+            Some(error) if terminal.is_of_the_api() => {
+                let details = error.to_string();
+                (error.kind.wire_name(), details.clone(), format!("API Error: {details}"))
+            }
+            None if terminal == Terminal::ModelError => {
+                ("max_output_tokens", CUT_BY_LIMIT.to_owned(), CUT_BY_LIMIT.to_owned())
+            }
+            _ => return,
+        };
         let bench = Arc::clone(&self.bench);
         let fired = bench.hooks.stop_failure(class, &details, &told, &bench.cwd_now()).await;
         if let Some(fired) = fired {

@@ -260,7 +260,13 @@ async fn hooks_may_answer_questions_of_tools_and_change_answers() {
             "Decline",
             0,
         ),
-        (on("Notification", &["echo >> called"]), "blue", 1),
+        // Before the person is asked, and when they have answered.
+        (on("Notification", &["echo >> called"]), "blue", 2),
+        (
+            json!({"Notification": [{"matcher": "elicitation_response", "hooks": [{"type": "command", "command": "grep 'was answered: accept' >> called"}]}]}),
+            "blue",
+            1,
+        ),
     ] {
         let stage =
             Stage::new(Script::new().reply([tool("Painter", json!({}))]).reply([text("Done.")])).await;
@@ -349,4 +355,24 @@ async fn a_hook_may_be_an_agent_that_looks_around_and_calls_no_hooks_itself() {
     assert_eq!(tools, ["Glob", "Grep", "Read"]);
     assert!(first["messages"].to_string().contains("last_assistant_message"), "{first}");
     assert!(!told.0.iter().any(|event| matches!(event, Event::Agent(_))), "it is no task of the model's");
+}
+
+#[tokio::test]
+async fn an_agent_may_look_around_before_a_prompt_is_taken() {
+    let judge = || When::any().system("You are a hook");
+    let script = Script::new()
+        .step(Step::reply([tool("Read", json!({"file_path": "freeze.txt"}))]).when(judge()))
+        .step(Step::reply([text("{\"ok\": false, \"reason\": \"nothing is changed today\"}")]).when(judge()))
+        .step(Step::reply([text("{\"ok\": true}")]).when(judge()))
+        .step(Step::reply([text("Done.")]).always());
+    let stage = Stage::new(script).await;
+    stage.write("freeze.txt", "since Monday");
+    let asks = json!({"UserPromptSubmit": [{"hooks": [{"type": "agent", "prompt": "May this be done? $ARGUMENTS"}]}]});
+    let mut engine = stage.engine_with(|options| hook(options, &asks));
+    let told = run(&mut engine, "Change it.").await;
+    assert!(said(&told).iter().any(|(words, _)| words.contains("nothing is changed today")), "{told:?}");
+    assert_eq!(stage.request_count(), 2, "nobody but the agent was asked");
+    assert!(stage.request(1)["messages"].to_string().contains("Change it."));
+    run(&mut engine, "Look at it.").await.assert_completed();
+    assert_eq!(stage.request_count(), 4);
 }

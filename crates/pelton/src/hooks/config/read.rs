@@ -14,10 +14,10 @@ use crate::hooks::matcher::Matcher;
 use crate::limits::SHELL_COMMAND_BYTES_MAX;
 
 /// Fields of every hook.
-const COMMON_FIELDS: &[&str] = &["type", "if", "timeout", "statusMessage", "once"];
+pub(super) const COMMON_FIELDS: &[&str] = &["type", "if", "timeout", "statusMessage", "once"];
 
 /// What hooks can be, and the fields each has of its own.
-const KINDS: [(&str, &[&str]); 5] = [
+pub(super) const KINDS: [(&str, &[&str]); 5] = [
     ("command", &["command", "args", "async", "asyncRewake", "shell"]),
     ("http", &["url", "headers", "allowedEnvVars"]),
     ("prompt", &["prompt", "model", "continueOnBlock"]),

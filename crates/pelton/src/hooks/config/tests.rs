@@ -275,3 +275,35 @@ fn there_are_only_so_many_hooks() {
     assert_eq!(problems[0].place, format!("hooks.Stop[0].hooks[{CONFIGURED_MAX}]"));
     assert!(config.add_callback(HookEvent::Stop, None, Arc::new(Nothing), CallbackTerms::default()).is_err());
 }
+
+/// Every moment stands on the page of hooks with what its matchers look at and what can come there, every kind with its fields.
+#[test]
+fn the_page_of_hooks_says_what_there_is() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/hooks.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let row = |name: &str| {
+        let beginning = format!("| `{name}` |");
+        let mut rows = page.lines().filter(|line| line.starts_with(&beginning));
+        let row = rows.next().unwrap_or_else(|| panic!("{name} is missing"));
+        assert_eq!(rows.count(), 0, "{name} stands there twice");
+        row.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
+    };
+    for event in HookEvent::ALL {
+        let matched_by = event.matched_by().map_or("–".to_owned(), |field| format!("`{field}`"));
+        assert_eq!(row(event.name())[2], matched_by, "{}", event.name());
+        for subject in event.subjects().into_iter().flatten() {
+            assert!(page.contains(&format!("`{subject}`")), "{}: {subject}", event.name());
+        }
+    }
+    for (kind, fields) in super::read::KINDS {
+        let listed: Vec<String> =
+            row(kind)[2].split(", ").map(|field| field.trim_matches('`').to_owned()).collect();
+        assert!(
+            listed.iter().all(|field| fields.contains(&field.as_str())) && listed.len() == fields.len(),
+            "{kind}"
+        );
+    }
+    for field in super::read::COMMON_FIELDS.iter().filter(|field| **field != "type") {
+        assert!(page.contains(&format!("`{field}`")), "{field}");
+    }
+}

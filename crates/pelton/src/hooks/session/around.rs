@@ -67,15 +67,12 @@ impl SessionHooks {
         cwd: &Path,
     ) -> Option<Fired> {
         let fields = || {
-            let (action, content) = match answer {
-                Elicited::Accept(content) => ("accept", Some(content.clone())),
-                Elicited::Decline => ("decline", None),
-                Elicited::Cancel => ("cancel", None),
-            };
-            let mut fields = object(json!({"mcp_server_name": question.asker, "action": action}));
-            fields.extend(
-                content.filter(|content| !content.is_null()).map(|content| ("content".to_owned(), content)),
-            );
+            let mut fields = object(json!({"mcp_server_name": question.asker, "action": answer.action()}));
+            if let Elicited::Accept(content) = answer
+                && !content.is_null()
+            {
+                fields.insert("content".to_owned(), content.clone());
+            }
             fields
         };
         self.other(HookEvent::ElicitationResult, cwd, fields).await

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::nearest::suggestion;
 use super::rules::normalised;
 use super::{Around, Finding, FindingKind, Looked, Page, Weight};
-use crate::hooks::{Blocking, HookEvent, Matcher};
+use crate::hooks::{Blocking, HookEvent, HttpHookTerms, Matcher};
 use crate::permission::{Rule, known_tools};
 use crate::tools::agent::FORK;
 use crate::tools::built_in_agents;
@@ -17,9 +17,9 @@ const INTERPRETERS: [&str; 10] =
 const HOLDS: [&str; 8] =
     ["exit 2", "exit(2", "permissionDecision", "\"decision\"", "\"continue\"", "exit $", "exit \"$", "exec "];
 
-pub(super) fn lint(page: &Page<'_>, around: &Around<'_>, findings: &mut Vec<Finding>) {
+pub(super) fn lint(page: &Page<'_>, terms: &HttpHookTerms, around: &Around<'_>, findings: &mut Vec<Finding>) {
     let Some(events) = page.value.get("hooks").and_then(Value::as_object) else { return };
-    let mut found = Found { page, around, findings };
+    let mut found = Found { page, terms, around, findings };
     for (name, groups) in events {
         let Some(event) = HookEvent::from_name(name) else {
             let known = HookEvent::ALL.iter().map(|event| event.name());
@@ -48,6 +48,8 @@ pub(super) fn lint(page: &Page<'_>, around: &Around<'_>, findings: &mut Vec<Find
 
 struct Found<'a, 'p> {
     page: &'a Page<'p>,
+    /// What addresses have to keep to, whoever says so.
+    terms: &'a HttpHookTerms,
     around: &'a Around<'a>,
     findings: &'a mut Vec<Finding>,
 }
@@ -68,6 +70,7 @@ impl Found<'_, '_> {
             for (at, hook) in group["hooks"].as_array().into_iter().flatten().enumerate() {
                 let place = format!("{place}.hooks[{at}]");
                 self.condition(&matcher, &place, hook);
+                self.way(event, &place, hook);
                 self.guard(event, &place, hook);
             }
         }
@@ -77,6 +80,9 @@ impl Found<'_, '_> {
     fn matcher(&mut self, event: HookEvent, matcher: &Matcher, text: &str, place: &str) {
         if matches!(matcher, Matcher::All) || event.matched_by().is_none() {
             return;
+        }
+        if matches!(matcher, Matcher::Names(names) if names.is_empty()) {
+            return self.dead(place, &format!("names nothing: {text:?}"));
         }
         if let Some(subjects) = event.subjects() {
             let subjects: Vec<String> = subjects.iter().map(|subject| (*subject).to_owned()).collect();
@@ -164,15 +170,33 @@ impl Found<'_, '_> {
         }
     }
 
+    /// Whether an address may be asked, and whether there is a server whose tool is called.
+    fn way(&mut self, event: HookEvent, place: &str, hook: &Value) {
+        match hook["type"].as_str() {
+            Some("http") => {
+                let Some(url) = hook["url"].as_str().filter(|url| !self.terms.allow(url)) else { return };
+                let place = format!("{place}.url");
+                match holds(event) {
+                    true => self.open(&place, &format!("holds nothing back: {url} is not among `allowedHttpHookUrls`, so it is never asked")),
+                    false => self.dead(&place, &format!("is never asked: {url} is not among `allowedHttpHookUrls`")),
+                }
+            }
+            Some("mcp_tool") => {
+                let Some(server) = hook["server"].as_str() else { return };
+                if !self.around.servers.iter().any(|known| known == server) {
+                    let text = format!("calls a tool of the server `{server}`, which is not configured here");
+                    let place = format!("{place}.server");
+                    self.findings.push(self.page.finding(FindingKind::DeadHook, Weight::Note, &place, text));
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Whether a hook that should hold something can.
     fn guard(&mut self, event: HookEvent, place: &str, hook: &Value) {
-        let holds = matches!(
-            event,
-            HookEvent::PreToolUse | HookEvent::UserPromptSubmit | HookEvent::UserPromptExpansion
-        ) || event.blocking() == Blocking::Denies;
-        let Some(command) = hook["command"].as_str().filter(|_| holds && hook["type"] == "command") else {
-            return;
-        };
+        let is_meant = holds(event) && hook["type"] == "command";
+        let Some(command) = hook["command"].as_str().filter(|_| is_meant) else { return };
         if hook["async"] == true || hook["asyncRewake"] == true {
             return self.open(place, "is not waited for, so it holds nothing back: take `async` away");
         }
@@ -262,6 +286,12 @@ impl Found<'_, '_> {
         };
         (self.around.look)(&path)
     }
+}
+
+/// Whether hooks are there to hold something back.
+fn holds(event: HookEvent) -> bool {
+    matches!(event, HookEvent::UserPromptSubmit | HookEvent::UserPromptExpansion)
+        || event.blocking() == Blocking::Denies
 }
 
 /// The words of a line that a shell would not change, with the project's directory filled in; `None` if there is more in it.

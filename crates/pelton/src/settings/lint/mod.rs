@@ -220,27 +220,25 @@ impl Finding {
 /// ```
 pub fn lint(files: &[Written<'_>], around: &Around<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut all = Settings::default();
+    let readable = files.iter().filter_map(|file| read(file.text, file.origin).ok());
+    let all = readable.fold(Settings::default(), |all, (settings, _)| settings.over(all));
     for file in files {
-        if let Some(settings) = one(file, around, &mut findings) {
-            all = settings.over(all);
-        }
+        one(file, &all, around, &mut findings);
     }
     rules::lint(&all.rules, around, &mut findings);
     agents::lint(around, &mut findings);
     findings
 }
 
-/// One file; what it says, if it can be read.
-fn one(file: &Written<'_>, around: &Around<'_>, findings: &mut Vec<Finding>) -> Option<Settings> {
+/// One file, among all that is said.
+fn one(file: &Written<'_>, all: &Settings, around: &Around<'_>, findings: &mut Vec<Finding>) {
     let name = file.origin.file;
-    let (settings, problems) = match read(file.text, file.origin) {
-        Ok(read) => read,
+    let problems = match read(file.text, file.origin) {
+        Ok((_, problems)) => problems,
         Err(broken) => {
             let line = line_of_error(&broken.text);
             let text = format!("{}: nothing of this file counts", broken.text);
-            findings.push(Finding::new(FindingKind::Broken, Weight::Error, name, line, text));
-            return None;
+            return findings.push(Finding::new(FindingKind::Broken, Weight::Error, name, line, text));
         }
     };
     let value: Value = serde_json::from_str(&relaxed::strict(file.text)).unwrap_or_default();
@@ -259,8 +257,7 @@ fn one(file: &Written<'_>, around: &Around<'_>, findings: &mut Vec<Finding>) -> 
         };
         findings.push(Finding::new(kind, weight, name, problem.line, problem.text));
     }
-    hooks::lint(&page, around, findings);
-    Some(settings)
+    hooks::lint(&page, &all.http_hooks, around, findings);
 }
 
 /// A file that could be read.

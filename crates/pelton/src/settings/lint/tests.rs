@@ -182,6 +182,18 @@ fn hooks_that_are_never_called_are_told() {
     check(&hook("PreCompact", "automatic|manual", ""), &[("warning dead-hook", "`automatic`")]);
     check(&hook("SubagentStop", "reviewer", ""), &[("warning dead-hook", "`reviewer`")]);
     check(&hook("TeammateIdle", "", ""), &[("warning dead-hook u:2", "never comes here")]);
+    for (event, fits, fails) in [
+        ("Notification", "idle_prompt|permission_prompt", "auth_success"),
+        ("StopFailure", "rate_limit|max_output_tokens", "ratelimit"),
+        ("InstructionsLoaded", "session_start", "start"),
+        ("ConfigChange", "project_settings", "skills"),
+        ("DirectoryAdded", "slash_.*", "^startup$"),
+        ("PreToolUse", "*", " | "),
+    ] {
+        check(&hook(event, fits, ""), &[]);
+        check(&hook(event, fails, ""), &[("warning dead-hook u:2", "")]);
+    }
+    check(&hook("Stop", "", ", \"if\": \"Bash(ls)\""), &[("warning dead-hook", "this event is about none")]);
     check(
         &hook("PreTooluse", "", ""),
         &[("warning dead-hook", "no event we know"), ("warning dead-hook", "`PreToolUse`")],
@@ -229,6 +241,26 @@ fn hooks_that_hold_nothing_back_are_told() {
         let expected: Vec<(&str, &str)> = part.map(|part| (open, part)).into_iter().collect();
         check_on(&ground, &hook(said), &expected);
     }
+}
+
+#[test]
+fn hooks_that_reach_nobody_are_told() {
+    let hook = |event: &str, hook: &str, more: &str| {
+        format!("{{{more}\"hooks\": {{\"{event}\": [{{\"hooks\": [\n{{{hook}}}]}}]}}}}")
+    };
+    let http = "\"type\": \"http\", \"url\": \"https://a.example/told\"";
+    let only = "\"allowedHttpHookUrls\": [\"https://b.example/*\"], ";
+    check(&hook("Stop", http, ""), &[]);
+    check(&hook("Stop", http, &only.replace('b', "a")), &[]);
+    check(&hook("Stop", http, only), &[("warning dead-hook u:2", "allowedHttpHookUrls")]);
+    check(&hook("PreToolUse", http, only), &[("warning hook-fails-open u:2", "allowedHttpHookUrls")]);
+    // Whoever says which addresses may be asked.
+    let (users, projects) = (hook("Stop", http, ""), format!("{{{}}}", only.trim_end_matches(", ")));
+    let both = [(&Source::User, "u", users.as_str()), (&Source::Project, "p", projects.as_str())];
+    assert_eq!(findings_on(&Ground::default(), &both, &[]).len(), 1);
+    let server = |name: &str| format!("\"type\": \"mcp_tool\", \"server\": \"{name}\", \"tool\": \"add\"");
+    check(&hook("Stop", &server("memory"), ""), &[]);
+    check(&hook("Stop", &server("gone"), ""), &[("note dead-hook u:2", "`gone`")]);
 }
 
 #[test]
