@@ -87,9 +87,13 @@ impl Frames {
 
     /// What runs in the background.
     pub fn tasks(&self) -> Vec<u8> {
-        let tasks = self.standing.tasks.iter().map(
-            |task| json!({"task_id": task.id, "task_type": task.kind.name(), "description": task.description}),
-        );
+        let tasks = self.standing.tasks.iter().map(|task| {
+            let mut row = json!({"task_id": task.id, "task_type": task.kind.name(), "description": task.description});
+            if let Some(agent_type) = &task.agent_type {
+                row["subagent_type"] = json!(agent_type);
+            }
+            row
+        });
         self.system("background_tasks_changed").field("tasks", tasks.collect::<Vec<Value>>()).finish_line()
     }
 
