@@ -51,6 +51,8 @@ pub(crate) struct Frames {
     is_under_way: bool,
     /// Hooks whose start was told, and whose end was not.
     hooks_started: HashSet<String>,
+    /// Hooks whose end was told, and not yet what becomes of it.
+    hooks_over: HashSet<String>,
     /// The submission was started by a task in the background.
     by_task: bool,
     world: Arc<dyn World>,
@@ -115,6 +117,7 @@ impl Frames {
             hook_events: false,
             is_under_way: false,
             hooks_started: HashSet::new(),
+            hooks_over: HashSet::new(),
             by_task: false,
             world,
             withdrawn: Vec::new(),
