@@ -100,7 +100,7 @@ test("the agent SDK", concurrently, async (t) => {
       const mcpServers = { calc: createSdkMcpServer({ name: "calc", version: "1.0.0", tools: [add] }) };
       const messages = await here.ask("Go.", { mcpServers, allowedTools: ["mcp__calc__add"] });
       assert.equal(plain(results(messages)[0].content), "3");
-      assert.deepEqual(system(messages, "init")[0].mcp_servers, [{ name: "calc", status: "connected" }]);
+      assert.deepEqual(system(messages, "init")[0].mcp_servers, [{ name: "calc", status: "connected", source: "sdk" }]);
       const [first, second] = await here.bodies();
       assert.ok(first.tools.some((each) => each.name === "mcp__calc__add"));
       assert.equal(plain(answers(second)[0].content), "3");

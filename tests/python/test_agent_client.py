@@ -7,10 +7,11 @@ import json
 import time
 
 import pytest
-from agent_stage import Stage, answers, call, calls, last_texts, plain, result, results, system, text
+from agent_stage import Stage, answers, call, calls, last_texts, plain, result, results, system, text, words
 from claude_agent_sdk import (
     AssistantMessage,
     CLIConnectionError,
+    ConversationResetMessage,
     PermissionResultAllow,
     ResultMessage,
     create_sdk_mcp_server,
@@ -78,6 +79,13 @@ def test_a_conversation_is_cleared(stage):
     assert result(before).session_id != result(cleared).session_id == result(after).session_id
     assert system(cleared, "init")[0]["session_id"] == result(after).session_id
     assert "turnip" not in json.dumps(here.bodies()[1]["messages"])
+    # Whoever adds up keeps the sums of before: those of the new conversation begin anew.
+    (reset,) = [message for message in cleared if isinstance(message, ConversationResetMessage)]
+    assert reset.session_id == result(before).session_id
+    costs = [result(messages).total_cost_usd for messages in (before, cleared, after)]
+    assert costs[0] > 0 and costs[1] == 0 and costs[2] > 0
+    (used,) = result(after).model_usage.values()
+    assert used["outputTokens"] == result(after).usage["output_tokens"] and result(cleared).model_usage == {}
 
 
 def test_an_interrupt_while_the_model_speaks(stage):
@@ -89,12 +97,20 @@ def test_an_interrupt_while_the_model_speaks(stage):
                 messages.append(message)
                 if type(message).__name__ == "StreamEvent" and message.event["type"] == "content_block_delta":
                     await client.interrupt()
-            return messages
+            return messages, await turn(client, "Go on.")
 
-    here = stage({"reply": [{"text": "one two three four five six", "fragments": 6, "after": {1: {"pause_ms": 20000}}}]})
-    end = result(run(program(here)))
+    pause = {"reply": [{"text": "one two three four", "fragments": 4, "after": {1: {"pause_ms": 20000}}}]}
+    here = stage(pause, text("Five."))
+    messages, after = run(program(here))
+    end = result(messages)
     assert (end.subtype, end.terminal_reason) == ("error_during_execution", "aborted_streaming")
-    assert len(here.bodies()) == 1
+    # What was read until then is told as a message, and the model knows it when it is asked again.
+    (begun,) = words(messages)
+    assert "one two three four".startswith(begun) and 0 < len(begun) < len("one two three four")
+    assert result(after).result == "Five."
+    spoken = here.bodies()[1]["messages"]
+    assert [block["text"] for message in spoken if message["role"] == "assistant" for block in message["content"]] == [begun]
+    assert "[Request interrupted by user]" in json.dumps(spoken[-1])
 
 
 def test_an_interrupt_while_a_permission_is_asked_for(stage):

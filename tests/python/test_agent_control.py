@@ -486,7 +486,7 @@ def test_a_tool_of_the_program(stage):
     offered = {each["name"]: each for each in here.bodies()[0]["tools"]}
     assert offered["mcp__calc__add"]["description"] == "Adds two numbers."
     assert set(offered["mcp__calc__add"]["input_schema"]["properties"]) == {"a", "b"}
-    assert system(messages, "init")[0]["mcp_servers"] == [{"name": "calc", "status": "connected"}]
+    assert system(messages, "init")[0]["mcp_servers"] == [{"name": "calc", "status": "connected", "source": "sdk"}]
 
 
 def test_a_tool_that_says_it_failed(stage):

@@ -51,11 +51,15 @@ pub(crate) struct Frames {
     is_under_way: bool,
     /// Hooks whose start was told, and whose end was not.
     hooks_started: HashSet<String>,
+    /// Hooks whose end was told, and not yet what becomes of it.
+    hooks_over: HashSet<String>,
     /// The submission was started by a task in the background.
     by_task: bool,
     world: Arc<dyn World>,
     /// Messages that were taken back and whose successor has not come yet.
     withdrawn: Vec<Uuid>,
+    /// What is said next was interrupted.
+    cut_off: bool,
     /// What clients know of each sub-agent that runs, by its id.
     agents: HashMap<String, Agent>,
     /// A summary of the conversation is being made.
@@ -113,9 +117,11 @@ impl Frames {
             hook_events: false,
             is_under_way: false,
             hooks_started: HashSet::new(),
+            hooks_over: HashSet::new(),
             by_task: false,
             world,
             withdrawn: Vec::new(),
+            cut_off: false,
             agents: HashMap::new(),
             compacting: false,
             summed_up: false,
@@ -193,6 +199,7 @@ impl Frames {
             Event::Cleared { from, to } => Line::new("conversation_reset")
                 .field("new_conversation_id", to)
                 .field("trigger", "clear")
+                .field("timestamp", format!("{:.3}", self.world.now()))
                 .field("session_id", from)
                 .field("uuid", self.id())
                 .finish_line(),
@@ -216,6 +223,10 @@ impl Frames {
             }
             Event::Delta(delta) => self.delta(delta),
             Event::Prompt(entry) if self.replay => self.prompt(entry),
+            Event::CutOff => {
+                self.cut_off = true;
+                Vec::new()
+            }
             Event::Message(entry) => self.message(entry, None),
             Event::Tombstone(ids) => {
                 self.withdrawn.extend(ids);
@@ -285,9 +296,9 @@ impl Frames {
     }
 
     fn init(&self, init: &Init) -> Vec<u8> {
-        let server = |(name, state): &(String, ServerState)| json!({"name": name, "status": state.name()});
+        let server = |((name, state), source): (&(String, ServerState), &&str)| json!({"name": name, "status": state.name(), "source": source});
         let commands: Vec<&str> = init.commands.iter().map(|command| command.name.as_str()).collect();
-        let servers: Vec<Value> = init.servers.iter().map(server).collect();
+        let servers: Vec<Value> = init.servers.iter().zip(&init.server_sources).map(server).collect();
         // Clients know the tool that starts agents by its former name.
         let listed =
             |name: &String| if name == AGENT_TOOL { AGENT_TOOL_ALIAS.to_owned() } else { name.clone() };
@@ -371,6 +382,16 @@ impl Frames {
         .filter(|ids| !ids.is_empty())
     }
 
+    /// Whether what is said now was interrupted.
+    fn was_cut_off(&mut self, by: Option<&AgentFacts>) -> bool {
+        match by {
+            Some(agent) => {
+                self.agents.get_mut(&agent.id).is_some_and(|agent| std::mem::take(&mut agent.cut_off))
+            }
+            None => std::mem::take(&mut self.cut_off),
+        }
+    }
+
     /// Messages were taken back, and no other came in their place.
     fn nothing_succeeds(&mut self) -> Vec<u8> {
         // An agent that was not seen to end says nothing more either.
@@ -423,6 +444,7 @@ impl Frames {
         match &entry.kind {
             Kind::Assistant { origin, piece } => {
                 let withdrawn = self.superseded(by);
+                let cut_off = self.was_cut_off(by);
                 let (last, all) = if by.is_none() { self.prompts.unnamed() } else { (None, None) };
                 let meta = match piece {
                     Piece::Call { id, name } => calls::meta(id, name, &self.servers),
@@ -445,6 +467,7 @@ impl Frames {
                             .field_if("user_message_uuid", last)
                             .field_if("user_message_uuids", all)
                             .field_if("supersedes", withdrawn)
+                            .field_if("aborted", cut_off.then_some(true))
                     },
                 )
             }

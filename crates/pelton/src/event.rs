@@ -76,6 +76,8 @@ pub enum Event {
     Delta(pelton_model::Delta),
     /// Something was said and is recorded: a block of an answer, a tool's result, words of the harness.
     Message(Arc<Entry>),
+    /// The message that comes next was not said to its end: the user interrupted it.
+    CutOff,
     /// Something was told to the model beside the conversation, and is recorded: memory files, changed files.
     Attachment(Arc<Entry>),
     /// A call has begun to run.
@@ -360,6 +362,8 @@ pub struct Init {
     pub skills: Vec<String>,
     /// Who serves tools, and how they are.
     pub servers: Vec<(String, ServerState)>,
+    /// Who named each of them, in the words of the protocol ([`ToolServer::source`](crate::tools::ToolServer::source)).
+    pub server_sources: Vec<&'static str>,
     /// Those of them that were configured so that nobody can speak to them, and why.
     pub server_errors: Vec<(String, String)>,
     /// The agents it may start.

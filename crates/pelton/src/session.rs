@@ -186,11 +186,9 @@ impl Session {
             content: result_content(output),
             is_error: output.is_error,
         };
-        let detail = match (&output.detail, output.is_error) {
-            (Some(detail), _) => Some(Bytes::from(detail.to_string())),
-            (None, true) => Some(Bytes::from(Value::from(format!("Error: {}", output.words())).to_string())),
-            (None, false) => None,
-        };
+        // Whoever reads records and frames knows a call that failed by this word.
+        let failed = output.is_error.then(|| Value::from(format!("Error: {}", output.words())));
+        let detail = failed.as_ref().or(output.detail.as_ref()).map(|detail| Bytes::from(detail.to_string()));
         let kind = Kind::ToolResult { call: Arc::clone(call), is_error: output.is_error };
         self.record(kind, content(&[block]), detail)
     }

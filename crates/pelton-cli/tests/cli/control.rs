@@ -344,7 +344,7 @@ fn tools_of_the_client_are_called_through_lines() {
         json!({"tools": [{"name": "add", "description": "Adds.", "inputSchema": schema}, {"name": "fail", "inputSchema": {"type": "object"}}]}),
     );
     let init = talk.system("init");
-    assert_eq!(init["mcp_servers"], json!([{"name": "calc", "status": "connected"}]));
+    assert_eq!(init["mcp_servers"], json!([{"name": "calc", "status": "connected", "source": "sdk"}]));
     let called = talk.question("mcp_message");
     let params = &message(&called)["params"];
     assert_eq!((&params["name"], &params["arguments"]), (&json!("add"), &json!({"a": 1, "b": 2})));

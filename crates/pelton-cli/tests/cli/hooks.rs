@@ -263,6 +263,27 @@ fn without_a_screen_hooks_say_what_of_an_answer_is_shown() {
 }
 
 #[test]
+fn the_end_of_a_hook_is_told_before_the_next_one_starts() {
+    let hook = |command: &str| json!([{"hooks": [{"type": "command", "command": command}]}]);
+    let settings = json!({"hooks": {"PreToolUse": hook("echo before"), "PostToolUse": hook("exit 1"), "Stop": hook("echo end")}});
+    let script = Script::new().reply([tool("Glob", json!({"pattern": "*"}))]).reply([text("Done.")]);
+    let (_place, _model, ran) = run(script, &settings.to_string(), &["--include-hook-events"]);
+    let frames = ran.frames();
+    let told: Vec<(&str, &str)> = frames
+        .iter()
+        .filter(|frame| frame["subtype"].as_str().is_some_and(|subtype| subtype.starts_with("hook_")))
+        .filter(|frame| frame["subtype"] != "hook_progress")
+        .map(|frame| (frame["subtype"].as_str().unwrap(), frame["hook_event"].as_str().unwrap()))
+        .collect();
+    let pairs = ["PreToolUse", "PostToolUse", "Stop"]
+        .map(|event| [("hook_started", event), ("hook_response", event)]);
+    assert_eq!(told, pairs.concat());
+    let responses: Vec<&Value> = frames.iter().filter(|frame| frame["subtype"] == "hook_response").collect();
+    assert_eq!(responses[0]["stdout"], "before\n");
+    assert_eq!((&responses[1]["outcome"], &responses[1]["exit_code"]), (&json!("error"), &json!(1)));
+}
+
+#[test]
 fn hooks_of_a_start_hear_how_it_begins_and_may_end_what_follows() {
     let place = Place::new();
     let heard = on("SessionStart", &["cat >> heard.jsonl; echo >> heard.jsonl"]);

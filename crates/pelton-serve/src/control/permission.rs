@@ -82,6 +82,7 @@ fn request(question: &Question) -> Value {
     };
     put("tool_name", json!(&*question.tool));
     put("display_name", json!(&*question.tool));
+    put("mcp_server", json!(question.server));
     put("input", with_whole_path(question));
     put("tool_use_id", json!(&*question.call));
     let suggestions: Vec<Value> = question.suggestions.iter().map(Update::to_json).collect();

@@ -20,6 +20,8 @@ pub(super) struct Agent {
     newest: Vec<Uuid>,
     /// Those that were taken back and whose successor has not come yet.
     pub withdrawn: Vec<Uuid>,
+    /// What it says next was interrupted.
+    pub cut_off: bool,
 }
 
 impl Agent {
@@ -164,6 +166,10 @@ impl Frames {
             Event::Message(entry) if self.agent_text || is_call_or_result(entry) => {
                 self.agents.entry(agent.id.clone()).or_default().told(entry);
                 self.message(entry, Some(agent))
+            }
+            Event::CutOff => {
+                self.agents.entry(agent.id.clone()).or_default().cut_off = true;
+                Vec::new()
             }
             Event::Synthetic(synthetic) => self.synthetic(synthetic, Some(agent)),
             Event::Tombstone(ids) => {

@@ -87,9 +87,14 @@ impl Frames {
 
     /// What runs in the background.
     pub fn tasks(&self) -> Vec<u8> {
-        let tasks = self.standing.tasks.iter().map(
-            |task| json!({"task_id": task.id, "task_type": task.kind.name(), "description": task.description}),
-        );
+        let tasks = self.standing.tasks.iter().map(|task| {
+            let mut row =
+                json!({"task_id": task.id, "task_type": task.kind.name(), "description": task.description});
+            if let Some(agent_type) = &task.agent_type {
+                row["subagent_type"] = json!(agent_type);
+            }
+            row
+        });
         self.system("background_tasks_changed").field("tasks", tasks.collect::<Vec<Value>>()).finish_line()
     }
 
@@ -155,6 +160,14 @@ impl Frames {
         if note.kind == HookKind::Callback || !self.is_under_way || !self.shows_hook(note.event) {
             return Vec::new();
         }
+        if let Some(run) = &note.over {
+            let frames = self.hook_told(run);
+            if self.hooks_over.len() >= HOOKS_STARTED_MAX {
+                self.hooks_over.clear();
+            }
+            self.hooks_over.insert(note.id.clone());
+            return frames;
+        }
         let about = |subtype: &str| {
             self.system(subtype)
                 .field("hook_id", &note.id)
@@ -179,11 +192,16 @@ impl Frames {
         }
     }
 
-    /// What was called as a hook, and what it did. Functions of the client know that themselves.
+    /// What was called as a hook, and what it did, unless that was told when it was over. Functions of the client know it
+    /// themselves.
     pub(super) fn hook(&mut self, run: &HookRun) -> Vec<u8> {
-        if run.kind == HookKind::Callback {
+        if run.kind == HookKind::Callback || self.hooks_over.remove(&run.id) {
             return Vec::new();
         }
+        self.hook_told(run)
+    }
+
+    fn hook_told(&mut self, run: &HookRun) -> Vec<u8> {
         let was_told = self.hooks_started.remove(&run.id);
         let about = |subtype: &str| {
             self.system(subtype)

@@ -484,6 +484,7 @@ impl PutBeside {
             call: Arc::clone(&facts.call),
             command: facts.prompt.clone(),
             description: facts.description.clone(),
+            agent_type: Some(facts.agent_type.clone()),
             output: output.clone(),
         };
         outlet.turn_to(roster, words, Arc::new(task.clone()), cx.secrets.clone());

@@ -69,5 +69,6 @@ impl Engine {
         self.cache = CacheAudit::default();
         (self.begun, self.has_gathered, self.plan_told) = (Begun::No, false, false);
         self.to_tell.forget();
+        self.kin.spending.begin_anew();
     }
 }

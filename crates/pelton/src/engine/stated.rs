@@ -19,6 +19,7 @@ impl Engine {
             commands: self.menu().all(),
             skills: self.skills.all().iter().map(|skill| skill.name.clone()).collect(),
             servers: self.offer.servers(),
+            server_sources: self.offer.server_sources(),
             server_errors: self.offer.unusable_servers(),
             agents: self.agents_offered(),
             output_style: self.options.style_name().to_owned(),

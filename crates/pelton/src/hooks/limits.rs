@@ -49,6 +49,8 @@ pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 pub const TEXT_CHARS_MAX: usize = 10_000;
 /// News of running hooks that wait for whoever listens.
 pub const NOTES_MAX: usize = 256;
+/// Those of them that hold all that a hook has printed.
+pub const ENDS_MAX: usize = 16;
 /// Time between two looks at what a running hook has printed.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// Characters told of that, the newest.

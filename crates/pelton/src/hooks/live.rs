@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
 use super::event::HookEvent;
-use super::limits::{NOTES_MAX, PROGRESS_CHARS_MAX};
-use super::run::HookKind;
+use super::limits::{ENDS_MAX, NOTES_MAX, PROGRESS_CHARS_MAX};
+use super::run::{HookKind, HookRun};
 
 /// News of hooks that still run. Nothing is kept before somebody listens, and what nobody takes is forgotten at some point:
 /// every run is told again, whole, when it is over ([`Event::Hook`](crate::Event::Hook)).
@@ -46,7 +46,7 @@ struct Kept {
     told: Notify,
 }
 
-/// A hook was started, or has printed something.
+/// A hook was started, has printed something, or is over.
 ///
 /// ```
 /// use pelton::hooks::HookNote;
@@ -70,8 +70,10 @@ pub struct HookNote {
     pub event: HookEvent,
     /// What is called.
     pub kind: HookKind,
-    /// What it has printed so far on its two outputs; `None`: it was just started.
+    /// What it has printed so far on its two outputs; `None`: it was just started, or is over.
     pub printed: Option<(String, String)>,
+    /// It is over, and did this. What becomes of it is told later, and the same with it.
+    pub over: Option<Arc<HookRun>>,
 }
 
 impl HooksLive {
@@ -114,6 +116,20 @@ impl HooksLive {
         self.0.told.notify_waiters();
     }
 
+    /// A hook is over. What many have done is not kept beside what is told of it anyway.
+    pub(super) fn tell_over(&self, run: &HookRun) {
+        if self.notes().iter().filter(|note| note.over.is_some()).count() < ENDS_MAX {
+            self.tell(|| HookNote {
+                id: run.id.clone(),
+                name: run.name.clone(),
+                event: run.event,
+                kind: run.kind,
+                printed: None,
+                over: Some(Arc::new(run.clone())),
+            });
+        }
+    }
+
     fn notes(&self) -> std::sync::MutexGuard<'_, VecDeque<HookNote>> {
         self.0.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,7 +153,7 @@ mod tests {
 
     fn note(id: usize) -> HookNote {
         let (event, kind) = (HookEvent::Stop, HookKind::Command);
-        HookNote { id: id.to_string(), name: "Stop".to_owned(), event, kind, printed: None }
+        HookNote { id: id.to_string(), name: "Stop".to_owned(), event, kind, printed: None, over: None }
     }
 
     #[test]

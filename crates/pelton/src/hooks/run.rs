@@ -422,6 +422,7 @@ impl Hooks {
             }
         };
         watch.tell(HookNews::Ended(&run));
+        self.live.tell_over(&run);
         (run, said)
     }
 }
@@ -458,7 +459,8 @@ impl Call {
 
     fn note(&self, printed: Option<(String, String)>) -> HookNote {
         let Moment { name, event, .. } = &*self.moment;
-        HookNote { id: self.id.clone(), name: name.clone(), event: *event, kind: self.kind(), printed }
+        let (id, name, event, kind) = (self.id.clone(), name.clone(), *event, self.kind());
+        HookNote { id, name, event, kind, printed, over: None }
     }
 
     fn waiting(&self) -> Waiting {

@@ -86,6 +86,8 @@ pub struct Question {
     pub suggestions: Vec<Update>,
     /// The sub-agent that calls, if it is one.
     pub agent_id: Option<String>,
+    /// The server that serves the tool, if one does: `{name, source}`, as in the protocol.
+    pub server: Option<Value>,
 }
 
 /// What becomes of a call.

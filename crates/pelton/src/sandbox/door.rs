@@ -71,6 +71,7 @@ impl Door {
             rule: decision.rule,
             parts: Vec::new(),
             agent_id: None,
+            server: None,
         };
         let is_allowed = match questions.ask(&question).await {
             Answer::Allow { updates, .. } => {

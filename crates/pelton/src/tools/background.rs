@@ -22,7 +22,20 @@ use crate::limits::{
     BACKGROUND_KEPT_MAX, BACKGROUND_LOOK_EVERY, BACKGROUND_RUNNING_MAX, SHELL_DRAIN_TIME_MAX,
 };
 use crate::secrets::Secrets;
+use crate::spill::first_chars;
 use crate::tools::tool::ToolCx;
+
+/// Characters that hooks are told of a command or of what it is for.
+const TOLD_CHARS_MAX: usize = 1_000;
+
+/// A text as hooks are told it.
+fn in_hooks(text: &str) -> String {
+    let begun = first_chars(text, TOLD_CHARS_MAX);
+    match text[begun.len()..].chars().count() {
+        0 => begun.to_owned(),
+        more => format!("{begun}… [+{more} chars]"),
+    }
+}
 
 /// The commands and agents of a session that run beside it. All clones are one; when the last is dropped, they are killed.
 #[derive(Clone, Default)]
@@ -88,6 +101,14 @@ impl BackgroundKind {
         }
     }
 
+    /// What hooks read.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Command => "shell",
+            Self::Agent => "subagent",
+        }
+    }
+
     /// What it is called in a sentence.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -134,6 +155,8 @@ pub struct BackgroundTask {
     pub command: String,
     /// What it is for, or the command itself.
     pub description: String,
+    /// Which agent it is, if it is one.
+    pub agent_type: Option<String>,
     /// Where everything goes that it prints, or says.
     pub output: PathBuf,
 }
@@ -427,9 +450,13 @@ impl Background {
     pub fn for_hooks(&self) -> Vec<Value> {
         let running = |kept: &&Kept| kept.ended().is_none();
         let told = |kept: &Kept| {
-            let BackgroundTask { kind, id, description, command, .. } = &*kept.task;
-            let mut told = json!({"task_id": id, "task_type": kind.name(), "description": description});
-            told[if kept.is_command() { "command" } else { "prompt" }] = command.as_str().into();
+            let BackgroundTask { kind, id, description, command, agent_type, .. } = &*kept.task;
+            let mut told = json!({"id": id, "type": kind.label(), "status": "running",
+                "description": in_hooks(description)});
+            match agent_type {
+                Some(agent_type) => told["agent_type"] = agent_type.as_str().into(),
+                None => told["command"] = in_hooks(command).into(),
+            }
             told
         };
         self.lock().iter().filter(running).map(told).collect()

@@ -269,6 +269,11 @@ impl Offer {
         self.list.all().iter().map(|server| (server.name().to_owned(), server.state())).collect()
     }
 
+    /// Who named each of them.
+    pub fn server_sources(&self) -> Vec<&'static str> {
+        self.list.all().iter().map(|server| server.source()).collect()
+    }
+
     /// Those that were configured so that nobody can speak to them, and why.
     pub fn unusable_servers(&self) -> Vec<(String, String)> {
         let all = self.list.all();

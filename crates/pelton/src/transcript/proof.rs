@@ -77,9 +77,12 @@ fn sum_of(kind: &str, json: &[u8]) -> u64 {
 
 /// The sum of the value that stands first, and what is left behind it: less than there was, unless that was nothing.
 fn sum_of_value(json: &[u8], levels: usize) -> (u64, &[u8]) {
-    let Some((&first, inside)) = json.trim_ascii_start().split_first() else { return (0, &[]) };
+    let json = json.trim_ascii_start();
+    let Some((&first, inside)) = json.split_first() else { return (0, &[]) };
     let mut sum = Sum::default();
-    sum.add(&[first]);
+    if !is_of_number(first) {
+        sum.add(&[first]);
+    }
     let left = match first {
         b'"' => add_text(&mut sum, inside),
         b'[' | b'{' if levels == 0 => {
@@ -108,12 +111,29 @@ fn sum_of_value(json: &[u8], levels: usize) -> (u64, &[u8]) {
         }
         _ => {
             let is_over = |byte: &u8| matches!(byte, b',' | b':' | b']' | b'}') || byte.is_ascii_whitespace();
-            let (letters, left) = inside.split_at(inside.iter().position(is_over).unwrap_or(inside.len()));
-            sum.add(letters);
-            left
+            let end = inside.iter().position(is_over).unwrap_or(inside.len());
+            match is_of_number(first) {
+                true => add_number(&mut sum, &json[..=end]),
+                false => sum.add(&inside[..end]),
+            }
+            &inside[end..]
         }
     };
     (sum.end(), left)
+}
+
+/// Whether a number begins with it.
+fn is_of_number(first: u8) -> bool {
+    first == b'-' || first.is_ascii_digit()
+}
+
+/// Adds a number by what it is worth: whoever reads numbers and writes them again writes 1 for 1.0, and 100000 for 1e5.
+fn add_number(sum: &mut Sum, letters: &[u8]) {
+    match str::from_utf8(letters).ok().and_then(|letters| letters.parse::<f64>().ok()) {
+        Some(0.0) => sum.mix(0),
+        Some(worth) => sum.mix(worth.to_bits()),
+        None => sum.add(letters),
+    }
 }
 
 /// Takes what stands in brackets, part by part, and gives what is left behind them.
@@ -230,13 +250,13 @@ mod tests {
 
     use super::*;
 
-    const SAID: &str = r#"[{"type":"text","text":"Grüße, \"du\"","n":[1,2.5,true,null]}]"#;
+    const SAID: &str = r#"[{"type":"text","text":"Grüße, \"du\"","n":[1,2.5,true,null,-0.0,100000]}]"#;
 
     #[test]
     fn what_means_the_same_is_the_same() {
         let parent = Some(Uuid::from_u128(7));
         let written = proof("user", SAID.as_bytes(), parent, Written::AsSaid);
-        let again = "[ {\"n\": [1, 2.5, true, null],\n \"text\": \"Gr\\u00fc\\u00dfe, \\\"du\\\"\", \"type\": \"text\"} ]";
+        let again = "[ {\"n\": [1.0, 25e-1, true, null, 0, 1e5],\n \"text\": \"Gr\\u00fc\\u00dfe, \\\"du\\\"\", \"type\": \"text\"} ]";
         assert!(Proof(&written).is_of("user", SAID) && Proof(&written).is_of("user", again));
         assert!(Proof(&written).follows(parent) && !Proof(&written).follows(None));
     }

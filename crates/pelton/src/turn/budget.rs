@@ -125,6 +125,11 @@ impl Purse {
         self.spend(cost_usd);
     }
 
+    /// Nothing of what was spent so far counts any more. What is set aside for calls in flight still is.
+    pub fn begin_anew(&mut self) {
+        self.spent_usd = 0.0;
+    }
+
     /// Counts an answer, for the mean.
     pub fn answered(&mut self, output_tokens: u64) {
         self.answers += 1;

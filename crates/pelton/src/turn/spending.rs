@@ -120,6 +120,13 @@ impl Spending {
         self.money().account.cost_usd()
     }
 
+    /// Another conversation begins: neither its sums nor its cap have to do with what the one before has cost.
+    pub fn begin_anew(&self) {
+        let mut money = self.money();
+        money.purse.begin_anew();
+        money.account = Account::default();
+    }
+
     /// Models without a price that were asked since this was asked last; each comes once.
     pub fn take_unpriced(&self) -> Vec<String> {
         self.money().account.take_unpriced()

@@ -198,7 +198,9 @@ async fn a_stop_hook_is_told_what_runs_in_the_background() {
     run(&mut engine, "Go.").await.assert_completed();
     let heard = heard(&stage);
     let stop = heard.iter().find(|told| told["hook_event_name"] == "Stop").unwrap();
-    assert_eq!(stop["background_tasks"][0]["description"], "Wait", "{stop}");
+    let id = &engine.tasks().running()[0].id;
+    let expected = json!([{"id": id, "type": "shell", "status": "running", "description": "Wait", "command": "sleep 300"}]);
+    assert_eq!(stop["background_tasks"], expected, "{stop}");
     engine.close(EndReason::Other).await;
 }
 

@@ -68,10 +68,10 @@ fn each_event_tells_its_fields() {
         EventInput::Stop {
             stop_hook_active: true,
             last_assistant_message: Some("done".into()),
-            background_tasks: vec![json!({"task_id": "b1"})],
+            background_tasks: vec![json!({"id": "b1"})],
         },
         None,
-        r#""stop_hook_active":true,"last_assistant_message":"done","background_tasks":[{"task_id":"b1"}],"session_crons":[]"#,
+        r#""stop_hook_active":true,"last_assistant_message":"done","background_tasks":[{"id":"b1"}],"session_crons":[]"#,
     );
     check(
         EventInput::SubagentStop {

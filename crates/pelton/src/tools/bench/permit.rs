@@ -87,6 +87,7 @@ impl Bench {
             rule: decision.rule,
             parts: decision.parts,
             agent_id: self.hooks.base.agent_id.clone(),
+            server: self.hooks.cx.served_by.as_ref().and_then(|served_by| served_by(&call.name)),
         };
         self.note_question(&question.call, QuestionState::Asked).map_err(Ended::unrecorded)?;
         let decided = self.decided(&question, judge, cx, hooks, place).await;

@@ -73,7 +73,7 @@ impl PlanMode {
         }
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = now;
         match permissions.apply(&Update::session(Change::SetMode(Mode::Plan))) {
-            Ok(()) => Output::text(self.rules.clone()),
+            Ok(()) => Output::text(self.rules.clone()).with_detail(json!({"message": "Plan mode is on."})),
             Err(error) => Output::error(error.to_string()),
         }
     }

@@ -349,6 +349,7 @@ impl Live<'_> {
         let kind = Kind::Assistant { origin: Arc::clone(&answer.origin), piece: Piece::Text };
         let words = session::content(&[content::Block::Text { text: &answer.begun }]);
         let entry = self.session.record(kind, words, None)?;
+        self.events.send(Event::CutOff).await;
         self.events.send(Event::Message(entry)).await;
         Ok(())
     }

@@ -51,6 +51,7 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         call: cx.call_id.clone(),
         command: input.command.clone(),
         description: description(input),
+        agent_type: None,
         output: output.clone(),
     };
     let terms = Terms::new(time, cx);
@@ -87,6 +88,7 @@ pub(super) fn go_on(
         call: cx.call_id.clone(),
         command: input.command.clone(),
         description: description(input),
+        agent_type: None,
         output: output.to_path_buf(),
     };
     let time = limits.background_time_default.min(limits.background_time_max);
