@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let chooses = args.resume.as_deref() == Some("");
     // Whatever cannot be is told on a terminal that nobody has taken yet.
     let mut opening = if chooses { None } else { Some(opening(&wanted, &env)?) };
-    let on_narrowing = if reflows(&env) { OnNarrowing::Reflows } else { OnNarrowing::Cuts };
+    let on_narrowing = on_narrowing(&env);
     let unusable = |error: std::io::Error| Fail::new(format!("this terminal cannot be used: {error}"));
     let out = File::from(std::io::stdout().as_fd().try_clone_to_owned().map_err(unusable)?);
     let opened = if is_plain { Terminal::plain(out) } else { Terminal::open(out, on_narrowing) };
@@ -521,11 +521,10 @@ fn surroundings(env: &Env) -> Surroundings<'_> {
     }
 }
 
-/// Whether the terminal is one that breaks long lines anew when it gets narrower. Of others it is better not to assume it:
+/// What the terminal does with long lines when it gets narrower. Of those nobody knows it is better not to assume it:
 /// taking too many rows for its own would cost words that were said.
-fn reflows(env: &Env) -> bool {
-    const SIGNS: [&str; 8] = [
-        "TMUX",
+fn on_narrowing(env: &Env) -> OnNarrowing {
+    const SIGNS: [&str; 7] = [
         "VTE_VERSION",
         "KITTY_WINDOW_ID",
         "ALACRITTY_WINDOW_ID",
@@ -534,10 +533,16 @@ fn reflows(env: &Env) -> bool {
         "WEZTERM_PANE",
         "GHOSTTY_RESOURCES_DIR",
     ];
-    const PROGRAMS: [&str; 6] = ["iTerm.app", "Apple_Terminal", "vscode", "WezTerm", "ghostty", "tmux"];
-    SIGNS.iter().any(|sign| env.get(sign).is_some())
-        || env.get("TERM_PROGRAM").is_some_and(|program| PROGRAMS.contains(&program))
-        || env.get("TERM").is_some_and(|term| term.starts_with("foot") || term.starts_with("tmux"))
+    const PROGRAMS: [&str; 5] = ["iTerm.app", "Apple_Terminal", "vscode", "WezTerm", "ghostty"];
+    let is_of = |name: &str| env.get("TERM").is_some_and(|term| term.starts_with(name));
+    let program = env.get("TERM_PROGRAM");
+    if env.get("TMUX").is_some() || program == Some("tmux") || is_of("tmux") {
+        return OnNarrowing::ReflowsBeforeTelling;
+    }
+    let reflows = SIGNS.iter().any(|sign| env.get(sign).is_some())
+        || program.is_some_and(|program| PROGRAMS.contains(&program))
+        || is_of("foot");
+    if reflows { OnNarrowing::Reflows } else { OnNarrowing::Cuts }
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ pub struct Live {
 pub enum OnNarrowing {
     /// They go on in the next row.
     Reflows,
+    /// The same, and the program hears of it some time later: in between, what it paints would be for a window that is not there any more.
+    ReflowsBeforeTelling,
     /// They lose their ends.
     Cuts,
 }
@@ -89,16 +91,16 @@ impl Painter {
         }
         let above = match self.on_narrowing {
             OnNarrowing::Cuts => self.at.0,
-            OnNarrowing::Reflows => {
-                let tall = |row: &Row| row.width.div_ceil(columns).max(1);
-                self.shown.iter().take(self.at.0).map(tall).sum::<usize>() + self.at.1 / columns
+            OnNarrowing::Reflows | OnNarrowing::ReflowsBeforeTelling => {
+                let rows = self.shown.iter().take(self.at.0).map(|row| row.rows_in(columns));
+                rows.sum::<usize>() + self.at.1 / columns
             }
         };
         (self.columns, self.rows) = (columns, rows);
         let above = above.min(rows - 1);
         self.resized = Some(match (self.on_narrowing, self.resized) {
             // Of several sizes in a row the last one counts: rows that were broken anew are put together again.
-            (OnNarrowing::Reflows, _) | (_, None) => above,
+            (OnNarrowing::Reflows | OnNarrowing::ReflowsBeforeTelling, _) | (_, None) => above,
             // A cursor that a low window moved up does not come down again.
             (OnNarrowing::Cuts, Some(before)) => above.min(before),
         });

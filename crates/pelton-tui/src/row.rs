@@ -54,6 +54,38 @@ impl Row {
         }
         row
     }
+
+    /// Rows that it takes where rows have so many cells. A wide character that has no place goes to the next row whole.
+    pub fn rows_in(&self, columns: usize) -> usize {
+        if self.width <= columns {
+            return 1;
+        }
+        let (mut rows, mut column) = (1, 0);
+        for cells in self.cells() {
+            if column + cells > columns {
+                (rows, column) = (rows + 1, 0);
+            }
+            column += cells;
+        }
+        rows
+    }
+
+    /// Cells of each character, without what only colours it.
+    fn cells(&self) -> impl Iterator<Item = usize> {
+        let mut in_sequence = false;
+        let seen = move |cluster: &&str| match *cluster {
+            "\u{1b}" => {
+                in_sequence = true;
+                false
+            }
+            "m" if in_sequence => {
+                in_sequence = false;
+                false
+            }
+            _ => !in_sequence,
+        };
+        self.text.graphemes(true).filter(seen).map(UnicodeWidthStr::width)
+    }
 }
 
 /// Everything before is taken back, so that the style stands alone.

@@ -156,6 +156,7 @@ pub async fn run(
         chores: FuturesUnordered::new(),
         needs: VecDeque::new(),
         shown_at: Duration::ZERO,
+        settles_until: Duration::ZERO,
         is_stale: true,
         settles_at: None,
         is_asked: false,
@@ -226,6 +227,8 @@ struct Session<'a> {
     /// What has to wait until nothing runs.
     needs: VecDeque<Effect>,
     shown_at: Duration,
+    /// Until then the window may have another size than it says.
+    settles_until: Duration,
     /// What is shown is not what should be.
     is_stale: bool,
     /// When questions may be shown that came.
@@ -348,7 +351,7 @@ impl Session<'_> {
             // Looked at once: a terminal that becomes ready between two looks would be waited for by neither of them.
             let is_ready = self.terminal.is_ready();
             let is_given = self.terminal.is_given();
-            let due = self.is_stale.then_some(self.shown_at + FRAME).filter(|_| is_ready && !is_given);
+            let due = self.is_stale.then_some(self.next_show()).filter(|_| is_ready && !is_given);
             let at = [due, self.settles_at, self.status_turn.due, self.idle_at, self.app.wakes_at(now)]
                 .into_iter()
                 .flatten()
@@ -465,7 +468,7 @@ impl Session<'_> {
             Typed::Resize(columns, rows) => {
                 self.terminal.resize(columns, rows);
                 let (columns, rows) = self.terminal.size();
-                self.app.resize(columns, rows);
+                self.resized(columns, rows, now);
                 Vec::new()
             }
             _ => Vec::new(),
@@ -706,20 +709,29 @@ impl Session<'_> {
     }
 
     fn show_if_due(&mut self, now: Duration) {
-        if !self.is_stale
-            || self.terminal.is_given()
-            || !self.terminal.is_ready()
-            || now < self.shown_at + FRAME
-        {
+        let can = !self.terminal.is_given() && self.terminal.is_ready();
+        if !self.is_stale || !can || now < self.next_show() {
             return;
         }
-        self.show(now);
+        if let Some((columns, rows)) = self.terminal.look_at_size() {
+            self.resized(columns, rows, now);
+        }
+        if now >= self.settles_until {
+            self.show(now);
+        }
+    }
+
+    /// When something may be shown next.
+    fn next_show(&self) -> Duration {
+        self.settles_until.max(self.shown_at + FRAME)
+    }
+
+    fn resized(&mut self, columns: usize, rows: usize, now: Duration) {
+        self.app.resize(columns, rows);
+        self.settles_until = now + self.terminal.settles_for();
     }
 
     fn show(&mut self, now: Duration) {
-        if let Some((columns, rows)) = self.terminal.look_at_size() {
-            self.app.resize(columns, rows);
-        }
         {
             let status = self.handles.status.borrow_and_update();
             // A command line of the user's own is no submission.

@@ -22,9 +22,15 @@ const PASTES_OFF: &str = "\u{1b}[?2004l";
 /// How long a panic waits for what was painted before it.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
+/// How long nothing is painted after a change of size, where others change the size first and tell it later: tmux takes up to a quarter of
+/// a second.
+const TOLD_LATE: Duration = Duration::from_millis(300);
+
 /// A terminal that a session has.
 pub struct Terminal {
     shows: Shows,
+    /// It may have another size before it tells so.
+    tells_late: bool,
     out: File,
     writer: Writer,
     /// What is typed; `None` while somebody else has the terminal.
@@ -57,6 +63,7 @@ impl Terminal {
         let (columns, rows) = size_now();
         let painter = Painter::new(columns, rows, on_narrowing);
         let mut terminal = Self::showing(Shows::All(painter), out)?;
+        terminal.tells_late = on_narrowing == OnNarrowing::ReflowsBeforeTelling;
         restore_on_panic(terminal.out.try_clone()?, terminal.writer.clone());
         terminal.take()?;
         Ok(terminal)
@@ -72,7 +79,16 @@ impl Terminal {
     fn showing(shows: Shows, out: File) -> io::Result<Self> {
         let writer = Writer::to(out.try_clone()?);
         let (interrupts, stops) = (Arc::default(), Arc::default());
-        Ok(Self { shows, out, writer, input: None, interrupts, stops, is_given: Arc::default() })
+        Ok(Self {
+            shows,
+            tells_late: false,
+            out,
+            writer,
+            input: None,
+            interrupts,
+            stops,
+            is_given: Arc::default(),
+        })
     }
 
     /// Takes it, also after it was given away.
@@ -168,6 +184,11 @@ impl Terminal {
         painter.resize(columns, rows);
         let now = (painter.columns(), painter.rows());
         (now != before).then_some(now)
+    }
+
+    /// How long it is waited for another change of size before anything is painted for this one.
+    pub(crate) fn settles_for(&self) -> Duration {
+        if self.tells_late { TOLD_LATE } else { Duration::ZERO }
     }
 
     /// Whether it takes more to show. A slow terminal is shown less often.
