@@ -7,7 +7,7 @@ import json
 
 import claude_agent_sdk as sdk
 import pytest
-from agent_stage import Stage, answers, call, result, system, text
+from agent_stage import Stage, answers, call, last_texts, result, system, text
 from claude_agent_sdk import AgentDefinition, InMemorySessionStore, ProcessError, ResultError
 
 
@@ -448,3 +448,49 @@ def test_calls_side_by_side_of_another_program_are_gone_on_with(at):
         assert sent.count(f'"id": "{call}"') == 1 and sent.count(f"of {call}") == 1
     read = json.dumps([each.message for each in sdk.get_session_messages(session, directory=str(here.work))])
     assert all(f"of {call}" in read for call in ("toolu_a", "toolu_b"))
+
+
+def test_what_a_session_has_cost_goes_on_with_it(at):
+    here = at({"reply": [{"text": "Yes."}], "always": True})
+    first = ask(here, "The first.")
+    second = ask(here, "The second.", resume=first.session_id)
+    forked = ask(here, "The fork.", resume=first.session_id, fork_session=True)
+    # A cap is about one process: what was spent before does not count.
+    capped = ask(here, "The third.", resume=first.session_id, max_budget_usd=first.total_cost_usd)
+    costs = [each.total_cost_usd for each in (first, second, forked, capped)]
+    assert 0 < costs[0] < costs[1] < costs[2] and costs[1] < costs[3]
+    ((_, before),) = first.model_usage.items()
+    ((_, after),) = second.model_usage.items()
+    assert after["outputTokens"] == before["outputTokens"] + second.usage["output_tokens"]
+    assert len(here.bodies()) == 4
+
+
+def test_a_file_that_was_read_before_need_not_be_read_again(at):
+    def edit(path: str, old: str, new: str) -> dict:
+        return call("Edit", {"file_path": path, "old_string": old, "new_string": new})
+
+    steps = [
+        call("Write", {"file_path": "ours.txt", "content": "one\n"}),
+        call("Read", {"file_path": "theirs.txt"}),
+        call("Read", {"file_path": "long.txt", "offset": 3, "limit": 1}),
+        text("Done."),
+        edit("ours.txt", "one", "two"),
+        edit("theirs.txt", "red", "blue"),
+        edit("long.txt", "5", "five"),
+        edit("never.txt", "x", "y"),
+        text("Done."),
+    ]
+    here = at(*steps)
+    (here.work / "theirs.txt").write_text("red\n")
+    (here.work / "long.txt").write_text("".join(f"{n}\n" for n in range(9)))
+    (here.work / "never.txt").write_text("x\n")
+    session = ask(here, "First.", permission_mode="acceptEdits").session_id
+    (here.work / "theirs.txt").write_text("red\nand more\n")
+    ask(here, "Second.", permission_mode="acceptEdits", resume=session)
+    bodies = here.bodies()
+    # What changed meanwhile is told once.
+    told = [text for text in last_texts(bodies[4]) if "theirs.txt" in text]
+    assert len(told) == 1 and "ours.txt" not in told[0] and "theirs.txt" not in json.dumps(bodies[5]["messages"][-1])
+    refused = [answers(body)[0].get("is_error", False) for body in bodies[5:]]
+    assert refused == [False, False, True, True]
+    assert [(here.work / name).read_text() for name in ("ours.txt", "theirs.txt")] == ["two\n", "blue\nand more\n"]

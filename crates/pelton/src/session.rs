@@ -3,7 +3,7 @@
 
 mod kept; // what follows from what was said
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ use crate::compact::auto::Said;
 use crate::compact::collapse::Fold;
 use crate::context::attachment::{Attachment, AttachmentFacts, AttachmentKind};
 use crate::context::reminder;
-use crate::event::{LoopKind, Synthetic, Trigger};
+use crate::event::{LoopKind, ModelUsage, Synthetic, Trigger};
 use crate::history::{
     By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut, SnipReplay,
 };
@@ -52,6 +52,8 @@ pub(crate) struct Session {
     pub files_told: Vec<(PathBuf, Option<String>)>,
     /// E27: who says what boundaries of others took away.
     snip_replay: Option<Arc<dyn SnipReplay>>,
+    /// What the record says that was consumed.
+    spent_noted: BTreeMap<String, ModelUsage>,
     /// A note that could not be written and must be.
     owed: Option<(LoopKind, String, u32)>,
     world: Arc<dyn World>,
@@ -76,6 +78,10 @@ impl Session {
             in_files: options.resume.as_ref().map_or(Vec::new(), |resumed| in_files(&resumed.conversation)),
             files_told: Vec::new(),
             snip_replay: options.snip_replay.clone(),
+            spent_noted: options
+                .resume
+                .as_ref()
+                .map_or(BTreeMap::new(), |resumed| resumed.conversation.spent.clone()),
             owed: None,
             world: Arc::clone(&options.world),
         }
@@ -214,6 +220,16 @@ impl Session {
             .is_some_and(|transcript| transcript.note(kind.name(), reason, turn, self.world.now()).is_ok());
         if !noted && LoopKind::RESHAPING.contains(&kind) {
             self.owed = Some((kind, reason.to_owned(), turn));
+        }
+    }
+
+    /// Notes what the session has consumed so far, if the record does not say so: whoever goes on with it counts from there.
+    /// Like other notes, it is no reason to stop.
+    pub fn note_spent(&mut self, by_model: &BTreeMap<String, ModelUsage>) {
+        if self.spent_noted != *by_model
+            && self.record.transcript().is_some_and(|transcript| transcript.spent(by_model).is_ok())
+        {
+            self.spent_noted.clone_from(by_model);
         }
     }
 

@@ -1,7 +1,7 @@
 //! From what was typed to what the model is told: hooks, commands, mentions. Nothing is recorded before it is clear
 //! that the model will be asked; then all of it is, and it is on the disk before the model hears of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pelton_model::{Effort, catalogue};
@@ -332,8 +332,12 @@ impl Engine {
             return Vec::new();
         }
         let readable = self.kin.permissions.gate().readable(&self.cwd());
-        let files = known.held.into_iter().filter(|(path, _)| readable.allows(path, path)).collect();
-        changed_since(files).await
+        let files = &self.options.files;
+        known.remember(files, |path| readable.allows(path, path));
+        // That they were read is no news. Whether they have changed since is seen where all are looked at.
+        (self.file_news.told, self.file_news.noted) = (files.now(), files.now());
+        let is_other = |path: &Path| readable.allows(path, path) && !files.remembers(path);
+        changed_since(known.held.into_iter().filter(|(path, _)| is_other(path)).collect()).await
     }
 
     /// What the model must know about plan mode, when that has changed since its last prompt.

@@ -158,6 +158,10 @@ impl Engine {
         let is_rest = terminal.is_well() && structured_output.is_none();
         let text_before = if is_rest { last.begun } else { String::new() };
         errors.append(&mut unsaid_errors);
+        let by_model = self.kin.spending.by_model();
+        if self.kin.agent.is_none() {
+            self.session.note_spent(&by_model);
+        }
         // Everything said is on the disk before the result is: what was acknowledged cannot be lost.
         let synced = self.session.sync().await;
         let settled = Seen::Settled { terminal, kept: synced.is_ok() };
@@ -187,7 +191,7 @@ impl Engine {
             duration_api: tally.duration_api,
             first_token_after: tally.first_token_after,
             usage: tally.usage,
-            by_model: self.kin.spending.by_model(),
+            by_model,
             cost_usd: self.kin.spending.cost_usd(),
             fast_mode: self.fast_mode(),
             denials: self.kin.denials(tally.denials),

@@ -191,6 +191,9 @@ impl Engine {
         if let Some(resumed) = &mut options.resume {
             // What it said is in the session now.
             resumed.conversation.entries = Vec::new();
+            if kin.agent.is_none() {
+                kin.spending.go_on_from(std::mem::take(&mut resumed.conversation.spent));
+            }
         }
         let lost_agents = match &options.resume {
             Some(_) => session.kept.agents.clone(),

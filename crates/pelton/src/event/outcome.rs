@@ -7,6 +7,7 @@ use std::time::Duration;
 use pelton_model::{FastMode, ModelError};
 use pelton_wire::stop::StopReason;
 use pelton_wire::usage::Usage;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::tools::ahead::Speculated;
@@ -137,12 +138,13 @@ impl Outcome {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelUsage {
     /// Tokens.
     pub usage: Usage,
     /// Cost, if the model's price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
 

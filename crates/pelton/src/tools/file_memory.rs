@@ -253,6 +253,11 @@ impl FileMemory {
         self.lock().by_use.range(uses + 1..).rev().take(count).map(|(_, file)| file.clone()).collect()
     }
 
+    /// How many lines a file has, if all of them were read.
+    pub(crate) fn lines_known(&self, path: &Path) -> Option<u64> {
+        self.lock().files.get(path).filter(|seen| seen.is_whole()).map(|seen| seen.lines_total)
+    }
+
     /// A moment to go back to with [`forget_since`](Self::forget_since).
     pub fn now(&self) -> Moment {
         Moment(self.lock().uses)
@@ -292,6 +297,13 @@ impl Fingerprint {
     /// It as a text for another process, which must make the same [`sample`](Self::sample).
     pub(crate) fn written(self) -> String {
         format!("{:x}-{:016x}", self.bytes, self.hash)
+    }
+
+    /// The same, as another process has written it.
+    pub(crate) fn read(written: &str) -> Option<Self> {
+        let (bytes, hash) = written.split_once('-')?;
+        let number = |digits| u64::from_str_radix(digits, 16).ok();
+        Some(Self { bytes: number(bytes)?, hash: number(hash)? })
     }
 
     /// What a process makes of the same bytes as any other, if their fingerprints can be compared.

@@ -40,6 +40,9 @@ const GONE_BACK_LINE: &str = "gone_back";
 /// Marks the lines that name the agent that the session works as.
 const AGENT_LINE: &str = "agent-setting";
 
+/// Marks the lines that say what the session has cost.
+const COST_LINE: &str = "session-cost";
+
 /// Marks the lines that take entries back.
 const TOMBSTONE_LINE: &str = "tombstone";
 

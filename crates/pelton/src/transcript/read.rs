@@ -6,7 +6,7 @@ mod chain; // which line follows which
 mod said; // what somebody said in one
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::ops::RangeInclusive;
@@ -32,10 +32,10 @@ use super::queued::{QueuedPrompt, Waiting};
 use super::requests::{FileFacts, read_prefix};
 use super::write::End;
 use super::{
-    AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE,
-    QUESTION_LINE, REQUEST_LINE, RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
+    AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, COST_LINE, DEFERRED, GONE_BACK_LINE,
+    MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE, RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
 };
-use crate::event::{Asked, LoopKind};
+use crate::event::{Asked, LoopKind, ModelUsage};
 use crate::history::{
     By, CallId, Edit, EditId, Edited, Entry, EntryId, Kind, MediaPlace, Piece, SnipBoundary,
 };
@@ -62,6 +62,8 @@ pub struct Loaded {
     pub works_as: Option<String>,
     /// What ran unasked when the newest prompt came.
     pub mode: Option<Mode>,
+    /// What it has consumed, by model, as far as it says so.
+    pub spent: BTreeMap<String, ModelUsage>,
     /// What was said, in order.
     pub entries: Vec<Arc<Entry>>,
     /// The line new ones follow.
@@ -281,6 +283,8 @@ pub(super) struct Lines {
     works_as: Option<String>,
     /// What ran unasked when the newest prompt came.
     mode: Option<Mode>,
+    /// What the session has consumed.
+    spent: BTreeMap<String, ModelUsage>,
     /// What was said is not wanted, only in which lines.
     without_words: bool,
 }
@@ -377,6 +381,12 @@ impl Lines {
         }
         if line.r#type.as_deref() == Some(AGENT_LINE) {
             self.works_as = line.agent_setting.filter(|agent| !agent.is_empty());
+            return;
+        }
+        if line.r#type.as_deref() == Some(COST_LINE) {
+            // What cannot be read says nothing: the sums are a courtesy.
+            let models = line.models.and_then(|models| serde_json::from_str(models.get()).ok());
+            self.spent = models.unwrap_or(std::mem::take(&mut self.spent));
             return;
         }
         if line.r#type.as_deref() == Some(QUESTION_LINE) {
@@ -531,10 +541,14 @@ impl Lines {
     }
 
     /// The conversation.
-    pub fn loaded(self) -> Loaded {
+    pub fn loaded(mut self) -> Loaded {
         let Chain { links: chain, missing } = self.chain();
         let newest = chain.last().map(|index| self.links[*index].id);
         let left = self.left(&chain);
+        if !left.is_empty() {
+            // They may have been read on the way to something else.
+            self.files.whole.clear();
+        }
         let chain = self.with_whole_answers(chain, &left);
         let on_chain: HashSet<usize> = chain.iter().copied().collect();
         let behind = self.behind.as_ref().map(|behind| behind.edit);
@@ -606,6 +620,7 @@ impl Lines {
             session_id: self.session_id,
             works_as: self.works_as,
             mode: self.mode,
+            spent: self.spent,
             newest,
             entries,
             reshaped,

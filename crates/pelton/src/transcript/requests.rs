@@ -1,7 +1,7 @@
 //! What is recorded of each request: what the server's cache had of it, and what stood in front of the messages. Enough to
 //! look back at, and to tell after a resume why a cache was missed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use pelton_model::Prefix;
@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::blobs::name_of;
 use crate::event::CacheReport;
 use crate::history::CountFacts;
+use crate::tools::file_memory::{FileMemory, Fingerprint};
 
 /// What is known of a request that was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,18 +47,36 @@ pub(crate) struct FileFacts {
     pub sample: String,
     /// By their paths, what stands for their content; nothing for those that were gone.
     pub held: Vec<(PathBuf, Option<String>)>,
+    /// Those of them that were read or written whole, and how many lines they have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whole: Vec<(PathBuf, u64)>,
 }
 
 impl FileFacts {
+    /// Lets the files that were known whole count as read, as they were then: whoever goes on need not read them again.
+    pub fn remember(&self, files: &FileMemory, may: impl Fn(&Path) -> bool) {
+        for (path, lines) in self.whole.iter().filter(|(path, _)| may(path)) {
+            let held =
+                self.held.iter().find(|(other, _)| other == path).and_then(|(_, held)| held.as_deref());
+            if let Some(content) = held.and_then(Fingerprint::read) {
+                files.note_written(path, content, *lines);
+            }
+        }
+    }
+
     /// Adds what is newer, up to so many files; those that were not heard of for longest are forgotten.
     pub fn add(&mut self, newer: &Self, most: usize) {
         if self.sample != newer.sample {
             *self = newer.clone();
             return;
         }
-        self.held.retain(|(path, _)| newer.held.iter().all(|(other, _)| other != path));
+        let is_news = |path: &PathBuf| newer.held.iter().any(|(other, _)| other == path);
+        self.held.retain(|(path, _)| !is_news(path));
+        self.whole.retain(|(path, _)| !is_news(path));
         self.held.extend(newer.held.iter().cloned());
+        self.whole.extend(newer.whole.iter().cloned());
         self.held.drain(..self.held.len().saturating_sub(most));
+        self.whole.drain(..self.whole.len().saturating_sub(most));
     }
 }
 

@@ -2,6 +2,7 @@
 //! acknowledged to anybody; [`Transcript::sync`] puts it on the disk itself.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -20,11 +21,11 @@ use super::queued::QueuedPrompt;
 use super::read::read_from;
 use super::requests::kept_text;
 use super::{
-    AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD,
+    AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, COST_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD,
     GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, PROOF_FIELD, QUESTION_LINE, REQUEST_LINE, RequestFacts,
     TOMBSTONE_LINE,
 };
-use crate::event::Synthetic;
+use crate::event::{ModelUsage, Synthetic};
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 use crate::secrets::Secrets;
@@ -440,6 +441,12 @@ impl Transcript {
     fn agent_line(&self, agent: &str) -> Vec<u8> {
         let line = Line::new(AGENT_LINE).field("agentSetting", agent);
         line.field("sessionId", self.facts.session_id).finish_line()
+    }
+
+    /// What the session has consumed so far, by model. Beside the conversation.
+    pub fn spent(&self, by_model: &BTreeMap<String, ModelUsage>) -> Result<(), TranscriptError> {
+        let line = Line::new(COST_LINE).field("models", by_model).field("sessionId", self.facts.session_id);
+        self.append(&mut self.tail(), line.finish_line())
     }
 
     /// What the session is called from here on. Beside the conversation.

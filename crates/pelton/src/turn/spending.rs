@@ -120,6 +120,11 @@ impl Spending {
         self.money().account.cost_usd()
     }
 
+    /// What the session has consumed in other processes is part of its sums. The cap is about this one.
+    pub fn go_on_from(&self, by_model: BTreeMap<String, ModelUsage>) {
+        self.money().account.by_model = by_model;
+    }
+
     /// Another conversation begins: neither its sums nor its cap have to do with what the one before has cost.
     pub fn begin_anew(&self) {
         let mut money = self.money();

@@ -75,6 +75,8 @@ pub struct Checker {
     requests_before_boot: usize,
     begun_before_boot: usize,
     requests_checked: usize,
+    /// What the record said that was spent before this process began.
+    spent_before_boot: f64,
 }
 
 struct Told {
@@ -99,6 +101,7 @@ impl Checker {
             requests_before_boot: 0,
             begun_before_boot: 0,
             requests_checked: 0,
+            spent_before_boot: 0.0,
         }
     }
 
@@ -117,8 +120,8 @@ impl Checker {
     }
 
     /// A new process begins.
-    pub fn boot(&mut self, requests: usize) {
-        self.requests_before_boot = requests;
+    pub fn boot(&mut self, requests: usize, spent: f64) {
+        (self.requests_before_boot, self.spent_before_boot) = (requests, spent);
     }
 
     /// Whether nothing better can be expected of a session that was set up like this.

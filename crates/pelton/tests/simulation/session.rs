@@ -266,13 +266,15 @@ impl Session {
         self.boots += 1;
         let mut options = self.options();
         let file = self.file();
+        let mut spent = 0.0;
         if let Some(bytes) = self.disk.bytes(&file).filter(|bytes| !bytes.is_empty()) {
             let conversation = transcript::read_from(&bytes[..]).unwrap();
+            spent = conversation.spent.values().filter_map(|used| used.cost_usd).sum();
             options.resume = Some(Resumed { file: file.clone(), conversation });
         }
         let synced = self.plan.setup.durability == transcript::Durability::Synced;
         self.deeds.boot(synced.then_some(file));
-        self.checker.boot(self.model.requests().len());
+        self.checker.boot(self.model.requests().len(), spent);
         self.world = Arc::new(SeededWorld::new(self.plan.seed ^ (self.boots << 40)));
         options.world = self.world.clone();
         Engine::new(options).unwrap()

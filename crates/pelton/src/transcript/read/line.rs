@@ -29,6 +29,8 @@ pub(in crate::transcript) struct Line<'a> {
     pub places: Option<&'a RawValue>,
     #[serde(borrow)]
     pub request: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub models: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "known")]
     pub queued_ids: Vec<Uuid>,
     #[serde(default, deserialize_with = "parent")]

@@ -1,5 +1,6 @@
 //! One answer while it streams.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -540,7 +541,9 @@ impl Live<'_> {
         let read = files.newest_since(self.noticed.files.noted, CHANGED_FILES_WATCHED_MAX).into_iter().rev();
         held.extend(read.map(|(path, content)| (path.to_path_buf(), Some(content.written()))));
         self.noticed.files.noted = files.now();
-        (!held.is_empty()).then(|| FileFacts { sample: Fingerprint::sample(), held })
+        let lines_of = |(path, _): &(PathBuf, Option<String>)| Some((path.clone(), files.lines_known(path)?));
+        let whole = held.iter().filter_map(lines_of).collect();
+        (!held.is_empty()).then(|| FileFacts { sample: Fingerprint::sample(), held, whole })
     }
 
     /// What became of the server's cache.

@@ -23,7 +23,8 @@ impl Checker {
         let recorded = heard.outcome().is_some_and(|outcome| outcome.terminal != Terminal::Unrecorded);
         let undisturbed = heard.ended && heard.interrupted_at.is_none() && recorded;
         self.note_costs(heard, &requests, undisturbed);
-        self.money_is_kept(heard, &requests[self.requests_before_boot..]);
+        let (before, since) = requests.split_at(self.requests_before_boot);
+        self.money_is_kept(heard, before, since);
         let told = heard.events.iter().filter(|event| matches!(event, Event::Requesting)).count();
         let sent = requests.len() - heard.requests_before;
         self.expect(told == sent || !undisturbed, || format!("{told} requests were told, {sent} sent"));
@@ -81,9 +82,14 @@ impl Checker {
         self.broken.extend(back);
     }
 
-    /// B1: no call is sent once the cap is reached, and the sum told is what the model reported; of answers that broke off, as
-    /// much as came of them.
-    fn money_is_kept(&mut self, heard: &Heard, requests: &[Seen]) {
+    /// B1: no call is sent once the cap is reached, and the sum told is what the model reported, behind what the record says
+    /// that was spent in processes before; of answers that broke off, as much as came of them.
+    fn money_is_kept(&mut self, heard: &Heard, before: &[Seen], requests: &[Seen]) {
+        let known = self.spent_before_boot;
+        let known_at_most: f64 = before.iter().map(cost_at_most).sum();
+        self.expect(known <= known_at_most + ROUNDING_USD, || {
+            format!("the record says ${known} was spent before, it was ${known_at_most} at most")
+        });
         let mut spent = 0.0;
         let mut spent_at_most = 0.0;
         for seen in requests {
@@ -96,7 +102,7 @@ impl Checker {
             spent += self.costs.get(&seen.number).copied().unwrap_or_default();
         }
         let Some(outcome) = heard.outcome() else { return };
-        let told = outcome.cost_usd;
+        let told = outcome.cost_usd - known;
         let fits = spent - ROUNDING_USD <= told && told <= spent_at_most + ROUNDING_USD;
         self.expect(fits, || format!("the cost told is ${told}, it was ${spent} to ${spent_at_most}"));
     }
