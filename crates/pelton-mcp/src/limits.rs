@@ -37,6 +37,10 @@ pub(crate) const END_PATIENCE: Duration = Duration::from_millis(300);
 pub(crate) const END_GRACE: Duration = Duration::from_secs(1);
 /// Requests to a server that are remembered until they are answered: many times what is asked side by side.
 pub(crate) const OPEN_REQUESTS_MAX: usize = 1024;
+/// Bytes of an answer of an address that comes in one piece, and of one event of a stream.
+pub(crate) const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes of a refusal that are passed on.
+pub(crate) const REFUSAL_BYTES_MAX: usize = 4 * 1024;
 /// Messages from a server that may wait to be read.
 pub(crate) const INBOX_MAX: usize = 256;
 /// The longest an old-style server may take to name the address for messages.

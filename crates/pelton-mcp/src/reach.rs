@@ -1,6 +1,7 @@
 //! The ways to a server.
 
 mod asked; // answers that nobody waits for
+mod bounded; // requests to an address, and answers that end
 mod http; // an address, and the headers it is asked with
 mod program; // a program that is started
 mod sse; // an address, as the first version of the protocol had it

@@ -32,7 +32,7 @@ use crate::reload::SettingsWatch;
 use crate::sandbox::SandboxOptions;
 use crate::secrets::Secrets;
 use crate::skills::SkillSources;
-use crate::tools::agent::{AgentDefinition, built_in};
+use crate::tools::agent::{AgentDefinition, Startable, built_in};
 use crate::tools::ahead::Speculation;
 use crate::tools::file_memory::FileMemory;
 use crate::tools::schedule::Siblings;
@@ -463,6 +463,16 @@ impl Options {
         self.effort = agent.effort.or(self.effort);
         self.limits.turns_max = self.limits.turns_max.or(agent.max_turns);
         true
+    }
+
+    /// The agents that the model may start: all, unless the session works as an agent that says which.
+    pub(crate) fn startable(&self) -> Startable {
+        let works_as = self.works_as.as_ref();
+        let own = works_as.and_then(|name| self.agents.iter().find(|agent| agent.name == *name));
+        match own.and_then(AgentDefinition::starts_only) {
+            Some(names) => Startable::only(&self.agents, &names),
+            None => Startable::all(&self.agents),
+        }
     }
 
     /// Lets the session that goes on work as the agent that its record names, if it names one.

@@ -380,3 +380,38 @@ fn an_interrupt_ends_agents_in_the_background_unless_they_can_be_stopped_one_by_
         assert_eq!(told.contains("And now?"), !spares);
     }
 }
+
+/// A session that works as an agent starts those agents alone that its tools name; what those start is theirs.
+#[test]
+fn whoever_says_which_agents_it_starts_starts_no_others() {
+    let place = Place::new();
+    let describe = |name: &str, tools: &str| {
+        let text = format!("---\nname: {name}\ndescription: d\n{tools}---\nYou are {name}.\n");
+        place.put(&format!(".claude/agents/{name}.md"), &text);
+    };
+    describe("boss", "tools: Agent(digger, painter), Read\n");
+    describe("digger", "");
+    describe("writer", "");
+    let ask = |kind: &str| tool("Agent", json!({"subagent_type": kind, "description": "d", "prompt": "p"}));
+    let script = Script::new()
+        .reply([ask("writer"), ask("fork"), ask("digger")])
+        .step(Step::reply([ask("writer")]).when(When::any().system("You are digger").nth(1)))
+        .step(Step::reply([text("Dug.")]).when(When::any().system("You are digger")))
+        .step(Step::reply([text("Written.")]).when(When::any().system("You are writer")))
+        .reply([text("Done.")]);
+    let model = model(script);
+    let ran = place.task(&model, ["go", "--agent", "boss", "--allowedTools", "Agent"]).run();
+    assert_eq!(ran.out, "Done.\n", "{ran:?}");
+    let requests = model.requests();
+    let tools = requests[0].body["tools"].as_array().unwrap().clone();
+    let offered = tools.iter().find(|tool| tool["name"] == "Agent").unwrap()["description"].to_string();
+    assert!(offered.contains("- digger:") && !offered.contains("- writer:"), "{offered}");
+    let told =
+        requests.last().unwrap().body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    let told: Vec<String> =
+        told.as_array().unwrap().iter().map(|result| result["content"].to_string()).collect();
+    assert!(told[0].contains("there is no agent 'writer'; there are: digger"), "{told:?}");
+    assert!(told[1].contains("there is no agent 'fork'"), "{told:?}");
+    assert!(told[2].contains("Dug."), "{told:?}");
+    assert!(requests.iter().any(|request| request.body["system"].to_string().contains("You are writer")));
+}

@@ -287,3 +287,72 @@ fn servers_are_told_of_the_environment_what_the_user_wants_and_met_as_many_at_a_
     let longer = in_turn.saturating_sub(side_by_side);
     assert!(longer > std::time::Duration::from_millis(400), "{in_turn:?} after {side_by_side:?}");
 }
+
+/// Reads a request to an address, and gives what was asked and the id of it.
+fn asked_of(visitor: &mut std::net::TcpStream) -> Option<Value> {
+    use std::io::{BufRead, BufReader, Read};
+    let mut lines = BufReader::new(visitor);
+    let (mut line, mut length) = (String::new(), 0);
+    while lines.read_line(&mut line).ok()? > 2 {
+        if let Some(said) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = said.trim().parse().ok()?;
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    lines.read_exact(&mut body).ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
+/// A server at an address that never ends its answer is not listened to for ever.
+#[test]
+fn an_answer_without_end_is_cut_off_and_the_session_goes_on() {
+    use std::io::Write;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut visitor in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let asked = asked_of(&mut visitor).unwrap_or_default();
+                let answer = |visitor: &mut std::net::TcpStream, status: &str, body: &str| {
+                    let length = body.len();
+                    let head = format!(
+                        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+                    );
+                    _ = visitor.write_all(format!("{head}{body}").as_bytes());
+                };
+                let result = |result: Value| {
+                    json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string()
+                };
+                match asked["method"].as_str() {
+                    Some("initialize") => {
+                        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}});
+                        answer(&mut visitor, "200 OK", &result(hello));
+                    }
+                    Some("tools/list") => {
+                        answer(
+                            &mut visitor,
+                            "200 OK",
+                            &result(json!({"tools": [{"name": "talk", "inputSchema": {"type": "object"}}]})),
+                        );
+                    }
+                    Some("tools/call") => {
+                        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{\"jsonrpc\":\"2.0\",\"result\":\"";
+                        _ = visitor.write_all(head.as_bytes());
+                        while visitor.write_all(&[b'x'; 65536]).is_ok() {}
+                    }
+                    Some(_) => answer(&mut visitor, "202 Accepted", ""),
+                    None => answer(&mut visitor, "405 Method Not Allowed", ""),
+                }
+            });
+        }
+    });
+    let place = Place::new();
+    let servers = json!({"mcpServers": {"s": {"type": "http", "url": url, "timeout": 20_000}}}).to_string();
+    let model = model(Script::new().reply([tool("mcp__s__talk", json!({}))]).reply([text("Done.")]));
+    let words = ["go", "--mcp-config", &servers, "--allowedTools", "mcp__s"];
+    let ran = place.task(&model, words).env("ENABLE_TOOL_SEARCH", "false").run();
+    assert_eq!(ran.out, "Done.\n", "{ran:?}");
+    let told = model.requests()[1].body["messages"].to_string();
+    assert!(told.contains("its answer is longer than"), "{told}");
+}

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 
 use super::NotReached;
+use super::bounded::Bounded;
 use crate::config::Remote;
 use crate::limits::{END_GRACE, END_PATIENCE, HELPER_BYTES_MAX, HELPER_TIME};
 use crate::surroundings::Surroundings;
@@ -21,8 +22,8 @@ pub(super) async fn transport(
     name: &str,
     token: Option<String>,
     surroundings: &Surroundings,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, NotReached> {
-    let client = (surroundings.http)().map_err(NotReached::because)?;
+) -> Result<StreamableHttpClientTransport<Bounded>, NotReached> {
+    let client = Bounded((surroundings.http)().map_err(NotReached::because)?);
     let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str());
     config.custom_headers = headers(remote, name, surroundings).await?;
     config.auth_header = token;

@@ -158,7 +158,7 @@ impl Engine {
             is_new |= self.change_agents(change);
         }
         if is_new {
-            self.offer.change_agents(&self.options.agents);
+            self.offer.change_agents(&self.options.startable());
         }
     }
 

@@ -89,7 +89,7 @@ impl Engine {
                 Some(self.options.system_prompt.moved_notes(before.own_words(), notes?, &names)?)
             }
         };
-        let (rules, agents) = (&self.options.rules, &self.options.agents);
+        let (rules, agents) = (&self.options.rules, &self.options.startable());
         let told = self.session.kept.served.clone();
         let goes_on = self.offer.go_on_with(&before, told, agents, |name| rules.removes(name));
         let view = self.session.history.view();

@@ -23,7 +23,7 @@ use crate::sandbox::{Sandbox, Start};
 use crate::session::Session;
 use crate::skills::Skills;
 use crate::status::Board;
-use crate::tools::agent::{self, AgentTool};
+use crate::tools::agent::{self, AgentTool, Startable};
 use crate::tools::background::Background;
 use crate::tools::builtin::todo::Todos;
 use crate::tools::builtin::{ask_user, plan, tasks, web_search};
@@ -116,10 +116,15 @@ impl Engine {
     /// An engine in its place among others.
     pub(super) fn within(mut options: Options, mut kin: Kin) -> Result<Self, StartError> {
         options.tools.retain(|tool| !options.rules.removes(tool.spec().name));
+        // What the session itself works as is no matter of its agents.
+        let startable = match kin.agent {
+            None => options.startable(),
+            Some(_) => Startable::all(&options.agents),
+        };
         if options.agents.is_empty() || !kin.may_have_children() {
             options.tools.retain(|tool| !agent::is_one(tool.as_ref()));
         } else if let Some(tool) = options.tools.iter_mut().find(|tool| agent::is_one(tool.as_ref())) {
-            *tool = Arc::new(AgentTool::new(&options.agents));
+            *tool = Arc::new(AgentTool::new(&startable));
         }
         if kin.agent.is_some() || !options.tools.iter().any(|tool| agent::is_one(tool.as_ref())) {
             // Agents wait for their own, so there is nobody they could write to.

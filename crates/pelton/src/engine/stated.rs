@@ -37,7 +37,8 @@ impl Engine {
     /// The agents the model may start, by name.
     pub(super) fn agents_offered(&self) -> Vec<String> {
         let offered = self.offer.tools().iter().any(|tool| agent::is_one(tool.as_ref()));
-        self.options.agents.iter().filter(|_| offered).map(|agent| agent.name.clone()).collect()
+        let startable = self.options.startable().agents.into_iter();
+        startable.filter(|_| offered).map(|agent| agent.name).collect()
     }
 
     /// Whether the next answer will be a fast one.

@@ -168,7 +168,7 @@ pub struct NotStarted(pub String);
 /// The tool for the agents that are there unless somebody says otherwise. An engine puts one for its own agents in its
 /// place, or none.
 pub fn tool() -> Arc<dyn Tool> {
-    Arc::new(AgentTool::new(&built_in()))
+    Arc::new(AgentTool::new(&Startable::all(&built_in())))
 }
 
 /// Whether a tool is the one that starts agents, and not another of its name.
@@ -187,9 +187,35 @@ pub struct AgentTool {
     names: Vec<String>,
 }
 
+/// The agents that a model may start.
+#[derive(Debug, Clone)]
+pub struct Startable {
+    /// What kinds there are.
+    pub agents: Vec<AgentDefinition>,
+    /// Whether it may start a copy of itself.
+    pub forks: bool,
+}
+
+impl Startable {
+    /// All of them, and forks.
+    pub fn all(agents: &[AgentDefinition]) -> Self {
+        Self { agents: agents.to_vec(), forks: true }
+    }
+
+    /// Only those of these names.
+    pub fn only(agents: &[AgentDefinition], names: &[String]) -> Self {
+        let is_named = |agent: &&AgentDefinition| names.contains(&agent.name);
+        Self {
+            agents: agents.iter().filter(is_named).cloned().collect(),
+            forks: names.iter().any(|name| name == FORK),
+        }
+    }
+}
+
 impl AgentTool {
-    /// A tool that starts agents of these kinds.
-    pub fn new(agents: &[AgentDefinition]) -> Self {
+    /// A tool that starts these agents.
+    pub fn new(startable: &Startable) -> Self {
+        let Startable { agents, forks } = startable;
         let mut description = ABOUT.trim_end().to_owned();
         for agent in agents {
             let tools = match (&agent.tools, agent.disallowed_tools.is_empty()) {
@@ -200,18 +226,19 @@ impl AgentTool {
             // Writing to a string cannot fail.
             let _ = write!(description, "\n- {}: {} (tools: {tools})", agent.name, agent.description.trim());
         }
-        let names = agents.iter().map(|agent| agent.name.clone()).chain([FORK.to_owned()]).collect();
+        let forks = forks.then(|| FORK.to_owned());
+        let names = agents.iter().map(|agent| agent.name.clone()).chain(forks).collect();
         Self { description, names }
     }
 
     /// The same, described as it was before.
-    pub fn described_as(agents: &[AgentDefinition], description: &str) -> Self {
-        Self { description: description.to_owned(), ..Self::new(agents) }
+    pub fn described_as(startable: &Startable, description: &str) -> Self {
+        Self { description: description.to_owned(), ..Self::new(startable) }
     }
 
     /// What the model is told where an earlier process described it in another way.
-    pub fn news(agents: &[AgentDefinition], described: &str) -> Option<String> {
-        let now = Self::new(agents).description;
+    pub fn news(startable: &Startable, described: &str) -> Option<String> {
+        let now = Self::new(startable).description;
         let list = now.strip_prefix(ABOUT.trim_end()).unwrap_or(&now);
         (now.trim() != described.trim())
             .then(|| format!("The agents you can start with {NAME} have changed. There are now:{list}"))

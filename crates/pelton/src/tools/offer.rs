@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::agent::{self, AgentDefinition, AgentTool};
+use super::agent::{self, AgentTool, Startable};
 use super::resources::{self, Library};
 use super::server::{Served, ServerList, ServerState, ToolServer, served_name};
 use super::tool::{Spec, Tool};
@@ -139,7 +139,7 @@ impl Offer {
         &mut self,
         prefix: &FrontBefore,
         told: Option<Vec<String>>,
-        agents: &[AgentDefinition],
+        agents: &Startable,
         is_denied: impl Fn(&str) -> bool,
     ) -> bool {
         let searched = |spec: &OwnedSpec| spec.name == tool_search::NAME;
@@ -222,7 +222,7 @@ impl Offer {
     }
 
     /// There are other agents from now on: the model is told behind what was sent.
-    pub fn change_agents(&mut self, agents: &[AgentDefinition]) {
+    pub fn change_agents(&mut self, agents: &Startable) {
         let Some(tool) = self.tools.iter_mut().find(|tool| agent::is_one(tool.as_ref())) else { return };
         if !self.is_fixed {
             *tool = Arc::new(AgentTool::new(agents));

@@ -193,6 +193,26 @@ impl AgentDefinition {
         }
     }
 
+    /// The agents that it may start, where its list of tools says which: `Agent(reviewer, tester)`.
+    pub(crate) fn starts_only(&self) -> Option<Vec<String>> {
+        let is_one = |name: &str| matches!(name.trim(), super::NAME | super::ALIAS);
+        let mut names = Vec::new();
+        let mut says_which = false;
+        for entry in self.tools.iter().flatten() {
+            match entry.split_once('(') {
+                Some((tool, inside)) if is_one(tool) => {
+                    says_which = true;
+                    let inside = inside.trim_end().trim_end_matches(')');
+                    names.extend(inside.split(',').map(|name| name.trim().to_owned()));
+                }
+                // All of them, whatever else is said.
+                None if is_one(entry) => return None,
+                _ => {}
+            }
+        }
+        says_which.then_some(names)
+    }
+
     /// Whether it may have a tool: denials first, then its list.
     pub fn has(&self, tool: &str) -> bool {
         let named = |list: &[String]| list.iter().any(|entry| names(entry, tool));

@@ -30,7 +30,7 @@ fn tools_are_denied_first_and_then_allowed() {
 
 #[test]
 fn input_is_what_clients_send_and_mistakes_are_named() {
-    let tool = AgentTool::new(&[general_purpose()]);
+    let tool = AgentTool::new(&Startable::all(&[general_purpose()]));
     assert!(tool.spec().description.contains("general-purpose"));
     serde_json::from_str::<Value>(tool.spec().input_schema).unwrap();
     let order =
