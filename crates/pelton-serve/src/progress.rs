@@ -7,10 +7,11 @@
 //! ├─ Running cargo test · 14 lines · 8.2 s
 //! │  ├─ Reading src/lib.rs · 40 lines
 //! ├─ Agent: look around · 1 tool call · 5120 tokens
-//! └─ 3 turns · 2 tool calls · 12 s
+//! └─ 4 turns · 3 tool calls · 12 s
 //! ```
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ const QUIET_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Progress {
     colour: bool,
     world: Arc<dyn World>,
+    /// Where the session works: files below are named from there.
+    cwd: PathBuf,
     /// In the order in which they began. The engine bounds how many run.
     running: Vec<Running>,
     /// What agents have done so far, by the calls that started them.
@@ -69,7 +72,8 @@ impl Running {
 impl Progress {
     pub fn new(colour: bool, world: Arc<dyn World>) -> Self {
         let quiet_since = world.monotonic();
-        Self { colour, quiet_since, world, running: Vec::new(), agents: HashMap::new(), begun: false }
+        let (running, agents) = (Vec::new(), HashMap::new());
+        Self { colour, quiet_since, world, cwd: PathBuf::new(), running, agents, begun: false }
     }
 
     /// The line an event adds.
@@ -81,8 +85,12 @@ impl Progress {
             _ => self.quiet_since = now,
         }
         match event {
+            Event::Init(init) => {
+                self.cwd.clone_from(&init.cwd);
+                String::new()
+            }
             Event::ToolStarted(started) => {
-                let doing = doing(&started.tool, &started.input);
+                let doing = doing(&started.tool, &started.input, &self.cwd);
                 self.running.push(Running::of(started, doing, now));
                 String::new()
             }
@@ -102,7 +110,7 @@ impl Progress {
         match news {
             AgentNews::Told(event) => match &**event {
                 Event::ToolStarted(started) => {
-                    let mut doing = doing(&started.tool, &started.input);
+                    let mut doing = doing(&started.tool, &started.input, &self.cwd);
                     if self.agents.len() > 1 {
                         doing = format!("{}: {doing}", subject(&agent.description));
                     }
@@ -196,7 +204,7 @@ pub fn seconds(duration: Duration) -> String {
 
 /// What a submission took, in a few words.
 pub fn summary(outcome: &Outcome) -> String {
-    let mut parts = vec![counted(outcome.num_turns, "turn"), counted(outcome.tool_calls, "tool call")];
+    let mut parts = vec![counted(turns(outcome), "turn"), counted(outcome.tool_calls, "tool call")];
     match outcome.retries {
         0 => {}
         1 => parts.push("1 retry".to_owned()),
@@ -206,18 +214,25 @@ pub fn summary(outcome: &Outcome) -> String {
     parts.join(" · ")
 }
 
+/// How often the model had its turn, which is what `--max-turns` counts. `num_turns` counts messages: of five calls in one answer, each.
+fn turns(outcome: &Outcome) -> u32 {
+    if outcome.num_turns == 0 { 0 } else { 1 + outcome.transitions.values().sum::<u32>() }
+}
+
 fn counted(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What a call does, in a few words that are safe to show.
-pub fn doing(tool: &str, input: &Value) -> String {
-    let field = |name: &str| input.get(name).and_then(Value::as_str).map(subject).unwrap_or_default();
+/// What a call does, in a few words that are safe to show. Files below `cwd` are named from there.
+pub fn doing(tool: &str, input: &Value, cwd: &Path) -> String {
+    let text = |name: &str| input.get(name).and_then(Value::as_str);
+    let field = |name: &str| text(name).map(subject).unwrap_or_default();
+    let file = |name: &str| text(name).map(|path| subject(below(cwd, path))).unwrap_or_default();
     match tool {
-        "Read" => format!("Reading {}", field("file_path")),
-        "Write" => format!("Writing {}", field("file_path")),
-        "Edit" => format!("Editing {}", field("file_path")),
-        "NotebookEdit" => format!("Editing {}", field("notebook_path")),
+        "Read" => format!("Reading {}", file("file_path")),
+        "Write" => format!("Writing {}", file("file_path")),
+        "Edit" => format!("Editing {}", file("file_path")),
+        "NotebookEdit" => format!("Editing {}", file("notebook_path")),
         "Bash" => format!("Running {}", field("command")),
         "Glob" => format!("Finding {}", field("pattern")),
         "Grep" => format!("Searching {}", field("pattern")),
@@ -242,6 +257,12 @@ pub fn doing(tool: &str, input: &Value) -> String {
             None => subject(other),
         },
     }
+}
+
+/// A path as it is called in a directory, if it is below.
+fn below<'p>(cwd: &Path, path: &'p str) -> &'p str {
+    let rest = Path::new(path).strip_prefix(cwd).ok().filter(|_| cwd.is_absolute());
+    rest.and_then(Path::to_str).filter(|rest| !rest.is_empty()).unwrap_or(path)
 }
 
 /// What runs in the background and is meant, by whichever of its names.
@@ -293,9 +314,25 @@ pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
         "EnterPlanMode" => String::new(),
         "ExitPlanMode" => "approved".to_owned(),
         "Grep" | "Glob" if is_none(&result_text(entry)) => "nothing found".to_owned(),
+        "Grep" | "Glob" => found(entry).unwrap_or_else(|| measure(entry)),
         "Bash" if input["run_in_background"] == true => "in the background".to_owned(),
         _ => measure(entry),
     }
+}
+
+/// What a search found: files, or lines of them. What it says beside that is for the model.
+fn found(entry: &Entry) -> Option<String> {
+    let detail: Value = serde_json::from_slice(entry.detail.as_ref()?).ok()?;
+    let count = |name: &str| u32::try_from(detail[name].as_u64()?).ok();
+    let files = || Some(counted(count("numFiles")?, "file"));
+    let lines = |name: &str| Some(counted(count(name)?, "line"));
+    let told = match detail["mode"].as_str() {
+        Some("content") => lines("numLines"),
+        Some("count") => Some(format!("{} in {}", lines("numMatches")?, files()?)),
+        _ => files(),
+    }?;
+    // There may be more than the model was shown.
+    Some(if detail["truncated"] == true { format!("the first {told}") } else { told })
 }
 
 /// How many lines a call added to a file and took away from it, if it did.
@@ -351,7 +388,7 @@ mod tests {
     fn every_tool_there_is_has_words() {
         for tool in pelton::tools::builtin::all() {
             let name = tool.spec().name;
-            assert_ne!(doing(name, &json!({})), name);
+            assert_ne!(doing(name, &json!({}), Path::new("/")), name);
         }
     }
 
@@ -386,10 +423,16 @@ mod tests {
             ("Bash", json!({"command": "ls\nrm"}), "Running ls…"),
             // Whatever is missing, or of another kind, or not known.
             ("Read", json!({"file_path": 3}), "Reading "),
+            // Where the session works need not be said.
+            ("Read", json!({"file_path": "/work/src/a.rs"}), "Reading src/a.rs"),
+            ("Edit", json!({"file_path": "/work/a.rs"}), "Editing a.rs"),
+            ("Write", json!({"file_path": "/works/a.rs"}), "Writing /works/a.rs"),
+            ("Read", json!({"file_path": "/work"}), "Reading /work"),
+            ("Read", json!({"file_path": "src/a.rs"}), "Reading src/a.rs"),
             ("mcp__odd", json!({}), "mcp__odd"),
             ("Own\u{1b}[2J", json!(null), "Own"),
         ] {
-            assert_eq!(doing(tool, &input), told, "{tool}");
+            assert_eq!(doing(tool, &input, Path::new("/work")), told, "{tool}");
         }
     }
 }

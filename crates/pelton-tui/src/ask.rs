@@ -72,8 +72,8 @@ pub(crate) enum Given<'a> {
 pub(crate) enum Told {
     /// It speaks for itself.
     Nothing,
-    /// A line of its own.
-    Line(String),
+    /// This call was refused, with these words.
+    Refused { call: Arc<str>, words: String, what: String },
     /// Lines below this call.
     Below(Arc<str>, Vec<String>),
 }
@@ -217,7 +217,7 @@ impl Dialog {
             Kind::Permission(id, permission) => {
                 let picked = permission.choice.given(given)?;
                 let answer = permission.answer(&picked);
-                let told = permission.told(&answer).map_or(Told::Nothing, Told::Line);
+                let told = permission.told(&answer, &picked);
                 Some(Outcome::Answered(*id, Answered::Permission(answer), told))
             }
             Kind::Person(id, person) => {

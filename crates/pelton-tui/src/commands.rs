@@ -63,7 +63,7 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::Cost, "cost", "", "What was spent"),
     (Own::Debug, "debug", "[what is wrong]", "Notes what happens inside, and has the model look at it"),
     (Own::Diff, "diff", "[FILE]", "What was changed since the last commit"),
-    (Own::Doctor, "doctor", "", "What is wrong with this session's record"),
+    (Own::Doctor, "doctor", "", "What is wrong around this session, and with its record"),
     (Own::Effort, "effort", "[low|medium|high|xhigh|max]", "How hard the model tries"),
     (Own::Exit, "exit", "", "Ends the session (or Ctrl-D)"),
     (Own::Export, "export", "[FILE]", "The conversation as Markdown, into a file"),
@@ -112,6 +112,13 @@ impl Own {
     pub fn is_a_prompt(self, arguments: &str) -> bool {
         matches!(self, Self::Exit | Self::StatusLine | Self::Debug)
             || (self == Self::Plan && !arguments.is_empty())
+    }
+
+    /// Whether it asks what is meant: what is chosen stands in the conversation, and nothing if nothing is.
+    pub fn asks(self, arguments: &str) -> bool {
+        let asks =
+            matches!(self, Self::Model | Self::Resume | Self::Rewind | Self::Theme | Self::OutputStyle);
+        asks && arguments.is_empty()
     }
 
     /// Whether it works while the model does.

@@ -12,6 +12,7 @@ mod todos; // what is to be done
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +82,11 @@ impl Feed {
         }
     }
 
+    /// The session works in this directory.
+    pub fn works_in(&mut self, cwd: &Path) {
+        cwd.clone_into(&mut self.calls.cwd);
+    }
+
     /// Lines have so many cells from now on.
     pub fn resize(&mut self, columns: usize) {
         self.columns = columns;
@@ -121,6 +127,7 @@ impl Feed {
             Event::Delta(Delta { kind: DeltaKind::Text(_), .. }) if self.hooks_say => {}
             Event::Delta(delta) => match &delta.kind {
                 DeltaKind::BlockStart(opened) => {
+                    told.extend(self.thought(now));
                     told.extend(self.answer.finish());
                     self.answer.begin(&opened.block_type, now);
                 }
@@ -133,13 +140,15 @@ impl Feed {
             },
             Event::Message(entry) => told.extend(self.message(entry, now)),
             Event::ToolStarted(started) => {
-                self.answer.thought();
+                told.extend(self.thought(now));
                 told.extend(self.answer.finish());
                 self.todos.heard(&started.tool, &started.input);
                 self.calls.begin(started, now);
             }
             Event::ToolProgress { call, report: Report::OutputLine(line) } => self.calls.output(call, line),
-            Event::Agent(AgentEvent { agent, news, .. }) => self.agents.heard(agent, news, now),
+            Event::Agent(AgentEvent { agent, news, .. }) => {
+                self.agents.heard(agent, news, &self.calls.cwd, now)
+            }
             Event::Retry(notice) => {
                 if notice.withdrawn {
                     told.extend(self.answer.withdraw());
@@ -169,7 +178,7 @@ impl Feed {
                 self.agents.clear();
                 told.extend(self.notices.settle(self.columns));
                 let has_tree = std::mem::take(&mut self.has_tree);
-                told.extend(self.notices.result(outcome, has_tree));
+                told.extend(self.notices.result(outcome, has_tree, self.columns));
             }
             other => {
                 let lines = self.notices.of(other, self.columns);
@@ -223,6 +232,11 @@ impl Feed {
     /// When the next of them is.
     pub fn announces_at(&self) -> Option<Duration> {
         self.calls.announces_at()
+    }
+
+    /// The user refused a call, with these words. Whether it is one that is told of.
+    pub fn refused(&mut self, call: &str, words: &str) -> bool {
+        self.calls.refuse(call, words)
     }
 
     /// Lines to be told below a call when it has ended.
@@ -286,6 +300,13 @@ impl Feed {
         told
     }
 
+    /// It does not think any more.
+    fn thought(&mut self, now: Duration) -> Vec<Line<'static>> {
+        let told = self.answer.thought(now);
+        self.ends_close |= !told.is_empty();
+        told
+    }
+
     /// Words of the model's.
     fn words(&mut self, text: &str) -> Vec<Line<'static>> {
         let mut told = Vec::new();
@@ -312,11 +333,10 @@ impl Feed {
                 told
             }
             Kind::Assistant { piece, .. } => {
-                self.answer.thought();
                 if *piece == Piece::Thinking {
                     self.folded.thought(entry);
                 }
-                Vec::new()
+                self.thought(now)
             }
             Kind::ToolResult { call, is_error } => {
                 if let Some((doing, tool, input)) = self.calls.known(call) {

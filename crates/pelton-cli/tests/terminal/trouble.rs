@@ -96,6 +96,7 @@ fn a_command_is_seen_while_it_runs_and_thinking_is_told() {
     );
     let seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
     seat.sees("thinking");
+    std::thread::sleep(std::time::Duration::from_millis(1_200));
     model.open("think");
     // The end of what it says: lines are told as they come, and not more often than they can be read.
     seat.sees("│  step 20");
@@ -104,6 +105,8 @@ fn a_command_is_seen_while_it_runs_and_thinking_is_told() {
     seat.rests();
     let rows = seat.rows();
     assert!(!rows.iter().any(|row| row.contains("│  step")), "it is folded: {rows:#?}");
+    // How long it thought is told, also where what it thought is not.
+    assert!(rows.iter().any(|row| row.starts_with("∴ thought for ")), "{rows:#?}");
     // In one row, whose end says what came of it.
     let told = rows.iter().find(|row| row.starts_with("├─ Running i=0;")).unwrap();
     assert!(told.ends_with("… · 20 lines"), "{rows:#?}");

@@ -1,6 +1,7 @@
 //! Sub-agents, as branches of the call that started them: their newest calls while they run, a sum at their end.
 
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,14 +42,14 @@ impl Agents {
         self.running.clear();
     }
 
-    pub fn heard(&mut self, agent: &AgentFacts, news: &AgentNews, now: Duration) {
+    pub fn heard(&mut self, agent: &AgentFacts, news: &AgentNews, cwd: &Path, now: Duration) {
         let branch = self.running.entry(Arc::clone(&agent.call)).or_default();
         match news {
             AgentNews::Told(event) => match &**event {
                 Event::ToolStarted(started) => {
                     branch.calls.push_back(Twig {
                         call: Arc::clone(&started.call),
-                        doing: doing(&started.tool, &started.input),
+                        doing: doing(&started.tool, &started.input, cwd),
                         since: now,
                         told: None,
                     });

@@ -1,6 +1,7 @@
 //! What the tools do, as a tree. A call that runs is live, with the tail of what it says; one that has ended is a line.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ const TELLS_TIME_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Calls {
     theme: Theme,
+    /// Where the session works: files below are named from there.
+    pub cwd: PathBuf,
     /// In the order in which they began. The engine bounds how many run.
     running: Vec<Running>,
 }
@@ -44,6 +47,8 @@ struct Running {
     below: Vec<String>,
     /// It was told that it runs.
     is_announced: bool,
+    /// The user refused it.
+    is_refused: bool,
 }
 
 /// The name of a command line of the user's own: calls of models have others.
@@ -51,7 +56,7 @@ pub(super) const OWN: &str = "own";
 
 impl Calls {
     pub fn new(theme: Theme) -> Self {
-        Self { theme, running: Vec::new() }
+        Self { theme, cwd: PathBuf::new(), running: Vec::new() }
     }
 
     pub fn dress(&mut self, theme: Theme) {
@@ -71,12 +76,13 @@ impl Calls {
         self.running.push(Running {
             call: Arc::clone(call),
             tool: Arc::clone(tool),
-            doing: doing(tool, input),
+            doing: doing(tool, input, &self.cwd),
             input: input.clone(),
             since: now,
             tail: VecDeque::new(),
             below: Vec::new(),
             is_announced: false,
+            is_refused: false,
         });
     }
 
@@ -134,6 +140,16 @@ impl Calls {
         }
     }
 
+    /// The user refused a call, and said why. Whether it is known.
+    pub fn refuse(&mut self, call: &str, words: &str) -> bool {
+        let Some(running) = self.running.iter_mut().find(|running| &*running.call == call) else {
+            return false;
+        };
+        running.is_refused = true;
+        running.below.extend(words.lines().map(clean::line));
+        true
+    }
+
     /// What a call that runs does, its tool and its input.
     pub fn known(&self, call: &str) -> Option<(&str, &Arc<str>, &Value)> {
         let running = self.running.iter().find(|running| &*running.call == call)?;
@@ -160,41 +176,51 @@ impl Calls {
         let running = at.map(|at| self.running.remove(at));
         let doing = running.as_ref().map_or("Call", |running| &running.doing);
         let work = agents.end(call);
-        let mut told = match (&running, is_error, work) {
-            (_, true, _) => "failed".to_owned(),
-            (_, false, Some(work)) => work,
-            (Some(running), false, None) => brought(&running.tool, &running.input, entry),
+        let took = running.as_ref().map(|running| now.saturating_sub(running.since));
+        let took = took.filter(|took| *took >= TELLS_TIME_AFTER);
+        let timed = |told: String| match took {
+            Some(took) if told.is_empty() => seconds(took),
+            Some(took) => format!("{told}{DOT}{}", seconds(took)),
+            None => told,
+        };
+        let is_refused = running.as_ref().is_some_and(|running| running.is_refused);
+        let told = match (&running, is_error, work) {
+            // What the model is told of it the user knows.
+            (_, true, _) if is_refused => "refused".to_owned(),
+            (_, true, _) => return self.failed(doing, timed, entry, columns),
+            (_, false, Some(work)) => timed(work),
+            (Some(running), false, None) => timed(brought(&running.tool, &running.input, entry)),
             (None, false, None) => measure(entry),
         };
-        if let Some(running) = &running {
-            let took = now.saturating_sub(running.since);
-            if took >= TELLS_TIME_AFTER {
-                told += &format!(" · {}", seconds(took));
-            }
-        }
-        if is_error {
-            return self.failed(doing, &told, entry, columns);
-        }
         let mut lines = vec![self.line("├─ ", doing, &told, false, columns)];
         if let Some(running) = running {
             let below = running.below.iter().flat_map(|line| wrapped(line, columns.saturating_sub(3)));
             lines.extend(below.map(|row| self.below(&row)));
+            if is_refused {
+                return lines;
+            }
             lines.extend(edits::of_result(&self.theme, &running.tool, &running.input, entry, columns));
         }
         lines
     }
 
     /// A call that failed: why stands behind it, or below where there is no room.
-    fn failed(&self, doing: &str, told: &str, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
+    fn failed(
+        &self,
+        doing: &str,
+        timed: impl Fn(String) -> String,
+        entry: &Entry,
+        columns: usize,
+    ) -> Vec<Line<'static>> {
         let text = result_text(entry).replace("<tool_use_error>", "").replace("</tool_use_error>", "");
         let why = clean::line(text.lines().next().unwrap_or_default());
-        let whole = self.line("├─ ", doing, &format!("{told}: {why}"), true, usize::MAX);
+        let whole = self.line("├─ ", doing, &timed(format!("failed: {why}")), true, usize::MAX);
         let mut lines = match whole.width() <= columns {
             true => vec![whole],
             false => {
                 let room = columns.saturating_sub(3);
                 let rows = wrapped(&cut(&why, room * WHY_ROWS_MAX), room);
-                let first = self.line("├─ ", doing, told, true, columns);
+                let first = self.line("├─ ", doing, &timed("failed".to_owned()), true, columns);
                 [first].into_iter().chain(rows.iter().map(|row| self.below(row))).collect()
             }
         };

@@ -27,6 +27,8 @@ pub(super) struct Notices {
     has_told_error: bool,
     /// What was last told to have changed in this submission.
     changed: Option<String>,
+    /// A command did what it was to do to the context, and it was told what.
+    has_told_reshaping: bool,
 }
 
 struct Retry {
@@ -50,6 +52,7 @@ impl Notices {
             compacting_since: None,
             has_told_error: false,
             changed: None,
+            has_told_reshaping: false,
         }
     }
 
@@ -133,6 +136,8 @@ impl Notices {
         match event {
             Event::Cut { reason } => self.notes(&format!("the answer was cut: {reason}"), columns),
             Event::Informational { content, .. } => self.notes(content, columns),
+            // What a command did to the context is told in one line.
+            Event::CommandOutput { .. } if std::mem::take(&mut self.has_told_reshaping) => Vec::new(),
             Event::CommandOutput { content } => self.plain(content, Role::Text, columns),
             Event::Synthetic(said) => {
                 self.has_told_error = true;
@@ -148,7 +153,10 @@ impl Notices {
                 let (from, to) = (clean::line(from), clean::line(to));
                 self.notes(&format!("{from} does not answer: {to} is asked instead"), columns)
             }
-            Event::Context(ContextEvent::Boundary(boundary)) => self.notes(&reshaped(boundary), columns),
+            Event::Context(ContextEvent::Boundary(boundary)) => {
+                self.has_told_reshaping = matches!(boundary.level, Level::Manual | Level::Undo);
+                self.notes(&reshaped(boundary), columns)
+            }
             Event::Context(ContextEvent::Compacted(Err(why))) => {
                 self.notes(&format!("the conversation was not summed up: {why}"), columns)
             }
@@ -172,13 +180,13 @@ impl Notices {
     }
 
     /// How a submission ended.
-    pub fn result(&mut self, outcome: &Outcome, has_tree: bool) -> Vec<Line<'static>> {
+    pub fn result(&mut self, outcome: &Outcome, has_tree: bool, columns: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let has_told_error = std::mem::take(&mut self.has_told_error);
-        self.changed = None;
+        (self.changed, self.has_told_reshaping) = (None, false);
         match outcome.terminal {
             Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
-                lines.push(self.note("interrupted: say what to do instead"));
+                lines.extend(self.notes("interrupted: say what to do instead", columns));
             }
             _ if outcome.is_error && !has_told_error => {
                 let words = match (&outcome.error, outcome.errors.is_empty()) {
@@ -196,7 +204,11 @@ impl Notices {
             if outcome.cost_usd > 0.0 {
                 words += &format!(" · ${:.4}", outcome.cost_usd);
             }
-            lines.push(Line::from(vec![Span::styled("└─ ", faint), Span::styled(words, faint)]));
+            let rows = wrapped(&words, columns.saturating_sub(3)).into_iter().enumerate();
+            lines.extend(rows.map(|(at, row)| {
+                let mark = if at == 0 { "└─ " } else { "   " };
+                Line::from(vec![Span::styled(mark, faint), Span::styled(row, faint)])
+            }));
         }
         lines
     }
@@ -241,7 +253,8 @@ fn reshaped(boundary: &Boundary) -> String {
         Level::Undo => "a change of the context was undone",
         _ => "the context was changed",
     };
-    format!("{done}: {before} → {after} tokens")
+    let back = if boundary.level == Level::Manual { " (/uncompact undoes it)" } else { "" };
+    format!("{done}: {before} → {after} tokens{back}")
 }
 
 /// What may run from now on, in words.

@@ -65,7 +65,7 @@ impl Session<'_> {
             Own::Plugin => {
                 let words = if arguments.is_empty() { "list" } else { arguments };
                 let words = ["plugin"].into_iter().chain(words.split_whitespace());
-                self.ask_program(words.map(str::to_owned).collect());
+                self.ask_program(vec![words.map(str::to_owned).collect()]);
             }
             Own::ReloadPlugins => {
                 self.serve_with("reload_plugins", json!({}), |answer| Chore::Reloaded("plugin", answer));
@@ -82,7 +82,11 @@ impl Session<'_> {
             Own::Bashes => self.background(arguments),
             Own::Rename if arguments.is_empty() => self.name_session(),
             Own::Rename => self.rename(arguments),
-            Own::Doctor => self.ask_program(vec!["doctor".to_owned(), self.session_id.to_string()]),
+            Own::Doctor => {
+                let is_recorded = self.transcript.as_ref().is_some_and(|file| file.exists());
+                let of_record = is_recorded.then(|| vec!["doctor".to_owned(), self.session_id.to_string()]);
+                self.ask_program([vec!["doctor".to_owned()]].into_iter().chain(of_record).collect());
+            }
             // These need the engine, and so wait for it.
             Own::Plan
             | Own::Resume
@@ -135,7 +139,8 @@ impl Session<'_> {
                     file => file.to_owned(),
                 };
                 self.app.say(&format!("the conversation goes to {file}"), Role::Faint);
-                self.ask_program(["sessions", "export", &id, "--output", &file].map(str::to_owned).to_vec());
+                let words = ["sessions", "export", &id, "--output", &file];
+                self.ask_program(vec![words.map(str::to_owned).to_vec()]);
             }
             own => self.command(own, &arguments),
         }
@@ -160,11 +165,16 @@ impl Session<'_> {
     }
 
     fn cost(&mut self) {
-        let Some(outcome) = self.handles.last.clone() else {
+        let by_model = self.handles.last.as_ref().map(|outcome| outcome.by_model.clone()).unwrap_or_default();
+        if by_model.is_empty() && self.spent_before == 0.0 {
             return self.app.say("nothing was spent yet", Role::Faint);
-        };
-        let mut text = format!("${:.4} in all\n", outcome.cost_usd);
-        for (model, used) in &outcome.by_model {
+        }
+        let mut text = format!("${:.4} in all\n", self.spent());
+        if self.spent_before > 0.0 {
+            let _ =
+                writeln!(text, "  ${:.4} of it before the session was gone on with here", self.spent_before);
+        }
+        for (model, used) in &by_model {
             let usage = &used.usage;
             let cost = used.cost_usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${usd:.4}"));
             let _ = writeln!(
