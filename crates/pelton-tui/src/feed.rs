@@ -234,9 +234,9 @@ impl Feed {
         self.calls.announces_at()
     }
 
-    /// The user refused a call, with these words. Whether it is one that is told of.
-    pub fn refused(&mut self, call: &str, words: &str) -> bool {
-        self.calls.refuse(call, words)
+    /// The user lets nothing come of a call, in a word, and says why. Whether it is one that is told of.
+    pub fn ends_as(&mut self, call: &str, word: &'static str, words: &str) -> bool {
+        self.calls.ends_as(call, word, words)
     }
 
     /// Lines to be told below a call when it has ended.

@@ -195,4 +195,11 @@ fn a_question_that_nobody_does_anything_about_goes_on_without_them() {
     assert!(told.contains("Left"), "{told}");
     assert!(told.contains("nobody answered: the user may be away"), "{told}");
     assert!(told.contains("Nobody answered in time"), "{told}");
+    seat.rests();
+    let rows = seat.rows();
+    let at = |words: &str| {
+        rows.iter().position(|row| row.starts_with(words)).unwrap_or_else(|| panic!("{words}: {rows:#?}"))
+    };
+    assert_eq!(rows[at("├─ Asking you · answered") + 1], "│  Which way? Left", "{rows:#?}");
+    assert_eq!(rows[at("├─ Asking you · not answered") + 1], "│  nobody answered in time", "{rows:#?}");
 }

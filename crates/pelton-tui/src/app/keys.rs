@@ -229,10 +229,10 @@ impl App {
             Outcome::Answered(id, answer, told) => {
                 match told {
                     Told::Nothing => {}
-                    Told::Refused { call, words, what } => {
+                    Told::Not { call, word, words, what } => {
                         // A call of an agent's has no line of its own.
-                        if !self.feed.refused(&call, &words) {
-                            self.say(&format!("refused: {what}"), Role::Faint);
+                        if !self.feed.ends_as(&call, word, &words) {
+                            self.say(&format!("{word}: {what}"), Role::Faint);
                         }
                     }
                     Told::Below(call, lines) => self.feed.below(&call, lines),

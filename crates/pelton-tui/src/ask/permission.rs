@@ -121,7 +121,7 @@ impl Permission {
             Picked::Answers(_, words) => words.trim().to_owned(),
             Picked::Nothing => String::new(),
         };
-        Told::Refused { call: Arc::clone(self.call()), words, what: what(&self.question) }
+        Told::Not { call: Arc::clone(self.call()), word: "refused", words, what: what(&self.question) }
     }
 
     /// What it is about, whole.

@@ -47,8 +47,8 @@ struct Running {
     below: Vec<String>,
     /// It was told that it runs.
     is_announced: bool,
-    /// The user refused it.
-    is_refused: bool,
+    /// What came of it, if the user let nothing come of it.
+    end: Option<&'static str>,
 }
 
 /// The name of a command line of the user's own: calls of models have others.
@@ -82,7 +82,7 @@ impl Calls {
             tail: VecDeque::new(),
             below: Vec::new(),
             is_announced: false,
-            is_refused: false,
+            end: None,
         });
     }
 
@@ -140,12 +140,12 @@ impl Calls {
         }
     }
 
-    /// The user refused a call, and said why. Whether it is known.
-    pub fn refuse(&mut self, call: &str, words: &str) -> bool {
+    /// The user lets nothing come of a call, and says why. Whether it is known.
+    pub fn ends_as(&mut self, call: &str, word: &'static str, words: &str) -> bool {
         let Some(running) = self.running.iter_mut().find(|running| &*running.call == call) else {
             return false;
         };
-        running.is_refused = true;
+        running.end = Some(word);
         running.below.extend(words.lines().map(clean::line));
         true
     }
@@ -183,10 +183,10 @@ impl Calls {
             Some(took) => format!("{told}{DOT}{}", seconds(took)),
             None => told,
         };
-        let is_refused = running.as_ref().is_some_and(|running| running.is_refused);
+        let end = running.as_ref().and_then(|running| running.end).filter(|_| is_error);
         let told = match (&running, is_error, work) {
             // What the model is told of it the user knows.
-            (_, true, _) if is_refused => "refused".to_owned(),
+            _ if end.is_some() => end.unwrap_or_default().to_owned(),
             (_, true, _) => return self.failed(doing, timed, entry, columns),
             (_, false, Some(work)) => timed(work),
             (Some(running), false, None) => timed(brought(&running.tool, &running.input, entry)),
@@ -196,7 +196,7 @@ impl Calls {
         if let Some(running) = running {
             let below = running.below.iter().flat_map(|line| wrapped(line, columns.saturating_sub(3)));
             lines.extend(below.map(|row| self.below(&row)));
-            if is_refused {
+            if is_error {
                 return lines;
             }
             lines.extend(edits::of_result(&self.theme, &running.tool, &running.input, entry, columns));
