@@ -170,8 +170,9 @@ impl Feed {
             Event::Loop(told_of)
                 if told_of.kind == LoopKind::Budget && !told_of.reason.contains("set aside $") =>
             {
-                told.push(self.notices.note(&told_of.reason));
+                self.notices.money(&told_of.reason);
             }
+            Event::Requesting => told.extend(self.notices.money_told(self.columns)),
             Event::Result(outcome) => {
                 told.extend(self.answer.finish());
                 told.extend(self.calls.abandon(self.columns));

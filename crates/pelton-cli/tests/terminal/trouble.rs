@@ -50,10 +50,19 @@ fn a_budget_that_is_used_up_ends_it_in_a_line() {
     let place = Place::new();
     let step = || Step::reply([tool("Glob", json!({"pattern": "*"}))]).usage("output_tokens", 100_000);
     let model = model(Script::new().step(step()).step(step()).reply([text("Never.")]));
-    let seat = Seat::at(&place, &model, ["--max-budget-usd", "0.5", "--model", "claude-sonnet-5", "go"]);
+    let mut seat = Seat::at(&place, &model, ["--max-budget-usd", "0.5", "--model", "claude-sonnet-5", "go"]);
     seat.sees("udget");
     seat.sees("of $0.50");
     seat.rests();
+    seat.types("again\r");
+    let told = |seat: &Seat| -> Vec<String> {
+        let about = ["udget", "money", "spent"];
+        let is_about = |row: &String| !row.starts_with('│') && about.iter().any(|word| row.contains(word));
+        seat.rows().into_iter().filter(is_about).collect()
+    };
+    seat.until("it is told again", |seat| told(seat).len() >= 2);
+    seat.rests();
+    assert_eq!(told(&seat), ["Reached maximum budget ($0.5)", "Reached maximum budget ($0.5)"]);
     assert!(!seat.rows().join("\n").contains("Never."), "{:#?}", seat.rows());
 }
 

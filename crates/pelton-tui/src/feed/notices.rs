@@ -23,6 +23,8 @@ pub(super) struct Notices {
     /// Nothing has come since.
     silent_since: Option<Duration>,
     compacting_since: Option<Duration>,
+    /// What there is to say about money, unless it is the end.
+    money: Option<String>,
     /// An error was told in words of its own.
     has_told_error: bool,
     /// What was last told to have changed in this submission.
@@ -50,6 +52,7 @@ impl Notices {
             retry: None,
             silent_since: None,
             compacting_since: None,
+            money: None,
             has_told_error: false,
             changed: None,
             has_told_reshaping: false,
@@ -90,6 +93,16 @@ impl Notices {
 
     pub fn compacting(&mut self, now: Duration) {
         self.compacting_since = Some(now);
+    }
+
+    /// Something is to be said about money. Where it ends the submission, its end says so in a line of its own.
+    pub fn money(&mut self, words: &str) {
+        self.money = Some(words.to_owned());
+    }
+
+    /// It goes on all the same.
+    pub fn money_told(&mut self, columns: usize) -> Vec<Line<'static>> {
+        self.money.take().map(|words| self.notes(&words, columns)).unwrap_or_default()
     }
 
     /// Waiting is over: what of it stays in the conversation.
@@ -184,6 +197,10 @@ impl Notices {
         let mut lines = Vec::new();
         let has_told_error = std::mem::take(&mut self.has_told_error);
         (self.changed, self.has_told_reshaping) = (None, false);
+        match outcome.terminal {
+            Terminal::BudgetExhausted => self.money = None,
+            _ => lines.extend(self.money_told(columns)),
+        }
         match outcome.terminal {
             Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
                 lines.extend(self.notes("interrupted: say what to do instead", columns));
