@@ -25,6 +25,9 @@ use crate::plain::plain;
 /// Characters of a command or path shown on one line.
 const SUBJECT_CHARS_MAX: usize = 100;
 
+/// Results are told in the order of their calls. Of one that is told so soon behind another, it is not known when it was there.
+const TOLD_TOGETHER: Duration = Duration::from_millis(20);
+
 /// When nothing has happened for this long, the calls that run are named: people want to know what they wait for.
 const QUIET_MAX: Duration = Duration::from_secs(1);
 
@@ -37,6 +40,8 @@ pub(crate) struct Progress {
     running: Vec<Running>,
     /// What agents have done so far, by the calls that started them.
     agents: HashMap<Arc<str>, AgentWork>,
+    /// When a call last ended.
+    took: Took,
     /// When something last happened, by the world's clock.
     quiet_since: Duration,
     /// The tree has begun, so that it wants an end.
@@ -73,7 +78,8 @@ impl Progress {
     pub fn new(colour: bool, world: Arc<dyn World>) -> Self {
         let quiet_since = world.monotonic();
         let (running, agents) = (Vec::new(), HashMap::new());
-        Self { colour, quiet_since, world, cwd: PathBuf::new(), running, agents, begun: false }
+        let took = Took::default();
+        Self { colour, took, quiet_since, world, cwd: PathBuf::new(), running, agents, begun: false }
     }
 
     /// The line an event adds.
@@ -171,8 +177,9 @@ impl Progress {
             (false, None, Some(running)) => brought(&running.tool, &running.input, entry),
             (false, None, None) => measure(entry),
         };
-        if let Some(running) = running.as_ref().filter(|running| running.announced) {
-            told += &format!(" · {}", seconds(now.saturating_sub(running.since)));
+        let took = running.as_ref().and_then(|running| self.took.of(running.since, now));
+        if let Some(took) = took.filter(|_| running.as_ref().is_some_and(|running| running.announced)) {
+            told += &format!(" · {}", seconds(took));
         }
         let is_agents = running.as_ref().is_some_and(|running| running.is_agents);
         self.line(if is_agents { "│  ├─ " } else { "├─ " }, doing, &told)
@@ -183,6 +190,21 @@ impl Progress {
         let dot = if doing.is_empty() || told.is_empty() { "" } else { " · " };
         let (dim, normal) = if self.colour { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
         format!("{dim}{branch}{normal}{doing}{dim}{dot}{told}{normal}\n")
+    }
+}
+
+/// How long calls took, as far as that is known.
+#[derive(Debug, Default)]
+pub struct Took {
+    ended_at: Option<Duration>,
+}
+
+impl Took {
+    /// A call ends that began then: how long it took. Nothing, if it may have waited for one before it to be told.
+    pub fn of(&mut self, since: Duration, now: Duration) -> Option<Duration> {
+        let waited = |ended: Duration| since < ended && now.saturating_sub(ended) < TOLD_TOGETHER;
+        let is_known = !self.ended_at.replace(now).is_some_and(waited);
+        is_known.then(|| now.saturating_sub(since))
     }
 }
 
@@ -400,6 +422,19 @@ mod tests {
     }
 
     #[test]
+    fn how_long_a_call_took_is_told_where_that_is_known() {
+        let ms = Duration::from_millis;
+        let mut took = Took::default();
+        assert_eq!(took.of(ms(0), ms(4_500)), Some(ms(4_500)));
+        // It was there long before, and told now.
+        assert_eq!(took.of(ms(1), ms(4_501)), None);
+        assert_eq!(took.of(ms(2), ms(4_503)), None);
+        // These ended by themselves.
+        assert_eq!(took.of(ms(3), ms(6_000)), Some(ms(5_997)));
+        assert_eq!(took.of(ms(6_001), ms(6_010)), Some(ms(9)));
+    }
+
+    #[test]
     fn a_search_that_found_nothing_says_so() {
         for (found, none) in [
             ("No matches found.", true),
@@ -424,15 +459,15 @@ mod tests {
             // Whatever is missing, or of another kind, or not known.
             ("Read", json!({"file_path": 3}), "Reading "),
             // Where the session works need not be said.
-            ("Read", json!({"file_path": "/work/src/a.rs"}), "Reading src/a.rs"),
-            ("Edit", json!({"file_path": "/work/a.rs"}), "Editing a.rs"),
-            ("Write", json!({"file_path": "/works/a.rs"}), "Writing /works/a.rs"),
-            ("Read", json!({"file_path": "/work"}), "Reading /work"),
+            ("Read", json!({"file_path": "/there/src/a.rs"}), "Reading src/a.rs"),
+            ("Edit", json!({"file_path": "/there/a.rs"}), "Editing a.rs"),
+            ("Write", json!({"file_path": "/theres/a.rs"}), "Writing /theres/a.rs"),
+            ("Read", json!({"file_path": "/there"}), "Reading /there"),
             ("Read", json!({"file_path": "src/a.rs"}), "Reading src/a.rs"),
             ("mcp__odd", json!({}), "mcp__odd"),
             ("Own\u{1b}[2J", json!(null), "Own"),
         ] {
-            assert_eq!(doing(tool, &input, Path::new("/work")), told, "{tool}");
+            assert_eq!(doing(tool, &input, Path::new("/there")), told, "{tool}");
         }
     }
 }

@@ -78,7 +78,7 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::ReloadPlugins, "reload-plugins", "", "Looks for plugins anew"),
     (Own::ReloadSkills, "reload-skills", "", "Looks for skills and commands anew"),
     (Own::Rename, "rename", "[NAME]", "What this session is called; or has the model find a name"),
-    (Own::Resume, "resume", "[ID]", "Goes on with another session"),
+    (Own::Resume, "resume", "[ID | NAME]", "Goes on with another session"),
     (Own::Rewind, "rewind", "", "Takes the conversation, files or both back (or Esc twice)"),
     (Own::Skills, "skills", "", "What the model knows how to do"),
     (Own::Status, "status", "", "This session: model, mode, files, limits"),

@@ -439,11 +439,24 @@ fn past_from(entries: &[Arc<Entry>]) -> usize {
 
 /// What somebody typed that became this entry. Nothing, if it was the engine that wrote it.
 pub(crate) fn typed(entry: &Entry) -> String {
-    let words = texts(entry).join("\n");
+    as_typed(&texts(entry).join("\n"))
+}
+
+/// The same of what a record has.
+pub(crate) fn as_typed(words: &str) -> String {
+    /// What words begin with that nobody has typed.
+    const OURS: [&str; 6] = [
+        "<bash-",
+        "<command-",
+        "<environment>",
+        "<local-command-",
+        "<system-reminder>",
+        "<task-notification>",
+    ];
     let words = words.trim();
     match words.strip_prefix("<bash-input>").and_then(|rest| rest.split_once("</bash-input>")) {
         Some((command, _)) => format!("!{command}"),
-        None if words.starts_with('<') => String::new(),
+        None if OURS.iter().any(|begin| words.starts_with(begin)) => String::new(),
         None => words.to_owned(),
     }
 }

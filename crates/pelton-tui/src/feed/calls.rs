@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pelton::event::ToolStarted;
 use pelton::history::Entry;
-use pelton_serve::progress::{brought, doing, measure, result_text, seconds};
+use pelton_serve::progress::{Took, brought, doing, measure, result_text, seconds};
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
@@ -34,6 +34,7 @@ pub(super) struct Calls {
     pub cwd: PathBuf,
     /// In the order in which they began. The engine bounds how many run.
     running: Vec<Running>,
+    took: Took,
 }
 
 struct Running {
@@ -56,7 +57,7 @@ pub(super) const OWN: &str = "own";
 
 impl Calls {
     pub fn new(theme: Theme) -> Self {
-        Self { theme, cwd: PathBuf::new(), running: Vec::new() }
+        Self { theme, cwd: PathBuf::new(), running: Vec::new(), took: Took::default() }
     }
 
     pub fn dress(&mut self, theme: Theme) {
@@ -176,7 +177,7 @@ impl Calls {
         let running = at.map(|at| self.running.remove(at));
         let doing = running.as_ref().map_or("Call", |running| &running.doing);
         let work = agents.end(call);
-        let took = running.as_ref().map(|running| now.saturating_sub(running.since));
+        let took = running.as_ref().and_then(|running| self.took.of(running.since, now));
         let took = took.filter(|took| *took >= TELLS_TIME_AFTER);
         let timed = |told: String| match took {
             Some(took) if told.is_empty() => seconds(took),

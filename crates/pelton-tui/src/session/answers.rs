@@ -18,6 +18,7 @@ use crate::clean;
 use crate::commands::{self, Own};
 use crate::complete::palette::Entry;
 use crate::draft::said;
+use crate::feed::as_typed;
 use crate::input::Submission;
 use crate::status::mode_words;
 use crate::theme::Role;
@@ -356,11 +357,23 @@ impl Session<'_> {
 
     fn resume(&mut self, engine: &Engine, wanted: &str) {
         if let Ok(id) = wanted.parse::<Uuid>() {
-            return self.leave(Left::For(id));
+            let dir = self.config_dir.as_deref();
+            return match dir.and_then(|dir| transcript::find_session(dir, &self.cwd, id)) {
+                Some(_) => self.leave(Left::For(id)),
+                None => self.app.say(&format!("there is no session {id}"), Role::Error),
+            };
         }
         let sessions = self.config_dir.as_deref().map(|dir| sessions_of(dir, &self.cwd)).unwrap_or_default();
         let own = engine.session_id();
-        let others = sessions.into_iter().filter(|(id, ..)| *id != own).collect();
+        let others: Vec<_> = sessions.into_iter().filter(|(id, ..)| *id != own).collect();
+        let mut named = others.iter().filter(|(_, name, _)| !wanted.is_empty() && name == wanted);
+        match (named.next(), named.next()) {
+            (Some((id, ..)), None) => return self.leave(Left::For(*id)),
+            (None, _) if !wanted.is_empty() => {
+                self.app.say(&format!("no session here is called {}", clean::line(wanted)), Role::Error);
+            }
+            _ => {}
+        }
         self.app.ask_session(others);
     }
 
@@ -404,12 +417,14 @@ pub fn sessions_of(config_dir: &Path, cwd: &Path) -> Vec<(Uuid, String, String)>
     let told = |one: Listed| {
         let facts = &one.facts;
         let words = facts.title.as_ref().or(facts.first_prompt.as_ref()).or(facts.last_prompt.as_ref());
-        let words = words.map_or("(nothing was asked)", String::as_str);
+        let words = words.map(|words| as_typed(words)).filter(|words| !words.is_empty());
+        let words = words.unwrap_or_else(|| "(nothing was asked)".to_owned());
         let ago = one.file.modified.elapsed().map(|ago| ago.as_secs()).unwrap_or_default();
         let when = match ago {
             0..60 => format!("{ago} s ago"),
             60..3_600 => format!("{} min ago", ago / 60),
             3_600..86_400 => format!("{} h ago", ago / 3_600),
+            86_400..172_800 => "1 day ago".to_owned(),
             _ => format!("{} days ago", ago / 86_400),
         };
         (one.file.id, words.split_whitespace().collect::<Vec<_>>().join(" "), when)
