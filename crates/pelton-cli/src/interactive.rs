@@ -436,7 +436,7 @@ struct Unasked {
 /// question is no answer to it.
 fn ask_for_trust(env: &Env) -> Result<(), Fail> {
     let Some(Unasked { trust, mut told }) = unasked(env)? else { return Ok(()) };
-    told.push_str("\nTrust it, and all that is in it? Without that a session goes on without these. [y/N] ");
+    told.push_str("\nTrust it, and all that is in it? If not, a session goes on without. [y/N] ");
     if is_yes(&told)? && !trust.hold_for_now() {
         trust.say(env, true).map_err(|error| not_kept(&error))?;
     }

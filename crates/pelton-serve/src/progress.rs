@@ -25,6 +25,9 @@ use crate::plain::plain;
 /// Characters of a command or path shown on one line.
 const SUBJECT_CHARS_MAX: usize = 100;
 
+/// What becomes of a call that nobody waits for.
+const BESIDE: &str = "in the background";
+
 /// Results are told in the order of their calls. Of one that is told so soon behind another, it is not known when it was there.
 const TOLD_TOGETHER: Duration = Duration::from_millis(20);
 
@@ -60,6 +63,11 @@ struct Running {
 }
 
 impl Running {
+    /// Nobody waits for it.
+    fn is_beside(&self) -> bool {
+        self.input["run_in_background"] == true
+    }
+
     fn of(started: &ToolStarted, doing: String, now: Duration) -> Self {
         let (call, tool) = (Arc::clone(&started.call), Arc::clone(&started.tool));
         Self {
@@ -173,7 +181,10 @@ impl Progress {
         let doing = running.as_ref().map_or("Call", |running| &running.doing);
         let mut told = match (is_error, self.agents.remove(call), &running) {
             (true, ..) => format!("failed: {}", first_line(entry)),
-            (false, Some(done), _) => worked(&done),
+            (false, Some(done), running) if !running.as_ref().is_some_and(Running::is_beside) => {
+                worked(&done)
+            }
+            (false, Some(_), _) => BESIDE.to_owned(),
             (false, None, Some(running)) => brought(&running.tool, &running.input, entry),
             (false, None, None) => measure(entry),
         };
@@ -337,7 +348,7 @@ pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
         "ExitPlanMode" => "approved".to_owned(),
         "Grep" | "Glob" if is_none(&result_text(entry)) => "nothing found".to_owned(),
         "Grep" | "Glob" => found(entry).unwrap_or_else(|| measure(entry)),
-        "Bash" if input["run_in_background"] == true => "in the background".to_owned(),
+        "Bash" if input["run_in_background"] == true => BESIDE.to_owned(),
         _ => measure(entry),
     }
 }

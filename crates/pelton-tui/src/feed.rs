@@ -147,7 +147,11 @@ impl Feed {
             }
             Event::ToolProgress { call, report: Report::OutputLine(line) } => self.calls.output(call, line),
             Event::Agent(AgentEvent { agent, news, .. }) => {
-                self.agents.heard(agent, news, &self.calls.cwd, now)
+                if let Some(words) = self.agents.heard(agent, news, &self.calls.cwd, now) {
+                    told.extend(self.answer.finish());
+                    told.extend(self.notices.notes(&words, self.columns));
+                    self.ends_close = true;
+                }
             }
             Event::Retry(notice) => {
                 if notice.withdrawn {
@@ -179,7 +183,10 @@ impl Feed {
                 self.agents.clear();
                 told.extend(self.notices.settle(self.columns));
                 let has_tree = std::mem::take(&mut self.has_tree);
-                told.extend(self.notices.result(outcome, has_tree, self.columns));
+                let end = self.notices.result(outcome, has_tree, self.columns);
+                // What is said without a prompt stands apart from it, too.
+                self.ends_close |= !end.is_empty();
+                told.extend(end);
             }
             other => {
                 let lines = self.notices.of(other, self.columns);

@@ -219,7 +219,7 @@ fn what_runs_in_the_background_is_told_and_ended() {
     seat.rests();
     says(&mut seat, "/bashes", &["Sleep long", "/bashes stop ID ends one"]);
     let rows = seat.rows();
-    let row = rows.iter().rfind(|row| row.contains(" · ") && row.contains("says it to")).unwrap();
+    let row = rows.iter().rfind(|row| row.contains(" · ") && row.contains("output in")).unwrap();
     let id = row.split(" · ").next().unwrap().to_owned();
     seat.types(&format!("/bashes stop {id}\r"));
     seat.sees_no_more(" · 1 in the b");

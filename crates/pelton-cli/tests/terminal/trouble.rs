@@ -93,6 +93,37 @@ fn an_agent_is_a_branch_while_it_works_and_a_line_when_it_is_done() {
 }
 
 #[test]
+fn an_agent_that_nobody_waits_for_is_told_of_when_it_begins_and_when_it_is_done() {
+    let place = Place::new();
+    let input = json!({"description": "Look around", "prompt": "look", "run_in_background": true});
+    let child = || When::any().system("working for another agent");
+    let model = model(
+        Script::new()
+            .step(Step::reply([tool("Glob", json!({"pattern": "*"})), gate("look")]).when(child().nth(1)))
+            .step(Step::reply([text("Nothing there.")]).when(child()))
+            .reply([tool("Agent", input)])
+            .reply([text("It looks around.")])
+            .reply([text("It saw nothing.")]),
+    );
+    let seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("It looks around.");
+    seat.rests();
+    model.open("look");
+    seat.sees("It saw nothing.");
+    seat.rests();
+    let rows = seat.rows();
+    let at = |words: &str| {
+        rows.iter().position(|row| row.starts_with(words)).unwrap_or_else(|| panic!("{words}: {rows:#?}"))
+    };
+    assert_eq!(rows[at("├─ Agent: Look around")], "├─ Agent: Look around · in the background", "{rows:#?}");
+    let done = at("! Look around (");
+    assert!(rows[done].contains(") completed · 1 tool call · "), "{rows:#?}");
+    // What the model says to that stands apart.
+    let answer = at("It saw nothing.");
+    assert!(answer > done && rows[answer - 1].is_empty(), "{rows:#?}");
+}
+
+#[test]
 fn a_command_is_seen_while_it_runs_and_thinking_is_told() {
     let place = Place::new();
     let script =

@@ -230,7 +230,8 @@ impl Notices {
         lines
     }
 
-    fn notes(&self, words: &str, columns: usize) -> Vec<Line<'static>> {
+    /// The same in as many rows as it takes.
+    pub fn notes(&self, words: &str, columns: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         for (at, row) in
             clean::words(words).lines().flat_map(|line| wrapped(line, columns.saturating_sub(2))).enumerate()

@@ -333,7 +333,7 @@ impl Session<'_> {
             .iter()
             .map(|task| {
                 let words = clean::line(&task.description);
-                format!("{} · {words} · says it to {}", task.id, task.output.display())
+                format!("{} · {words} · output in {}", task.id, task.output.display())
             })
             .collect();
         self.app.say(&format!("{}\n/bashes stop ID ends one", lines.join("\n")), Role::Text);
