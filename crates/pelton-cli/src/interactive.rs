@@ -106,7 +106,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
                             return ended(Ok(left), Some(ending));
                         }
                     }
-                    wanted.moved = Some(moved);
+                    wanted.origin = Origin::Moved(moved);
                 }
             }
             left => {
@@ -185,21 +185,32 @@ struct Wanting {
     args: RunArgs,
     first: Option<String>,
     draft: Option<Submission>,
-    /// The session that the next one is a branch of.
-    branch_of: Option<Uuid>,
+    origin: Origin,
     /// What stands from the one before.
     stands: Option<Standing>,
-    /// Whether the same session goes on in another directory, or why it could not go there.
-    moved: Option<Result<(), String>>,
 }
 
+/// Where a session comes from.
+enum Origin {
+    /// It begins here, or is gone on with.
+    Opened,
+    /// It is a branch of this one.
+    Branch(Uuid),
+    /// It is gone on with from before this prompt.
+    Back(String),
+    /// It is gone on with in another directory, or why it could not go there.
+    Moved(Result<(), String>),
+}
+
+/// Characters of a prompt that is gone back to, where it is named.
+const PROMPT_CHARS_TOLD_MAX: usize = 60;
 /// What is left of a budget that is spent: nothing can be asked with it, and it is an amount.
 const BUDGET_USD_MIN: f64 = 0.000_001;
 
 impl Wanting {
     fn of(args: &RunArgs) -> Self {
         let (given, first) = (args.clone(), args.prompt.clone());
-        Self { given, args: args.clone(), first, draft: None, branch_of: None, stands: None, moved: None }
+        Self { given, args: args.clone(), first, draft: None, origin: Origin::Opened, stands: None }
     }
 
     /// Another session than the one before.
@@ -211,8 +222,8 @@ impl Wanting {
         args.client.fork_session = false;
         args.client.resume_drops_turn = None;
         args.client.resume_session_at = None;
-        (self.first, self.draft, self.branch_of) = (None, None, None);
-        (self.stands, self.moved) = (None, None);
+        (self.first, self.draft, self.stands) = (None, None, None);
+        self.origin = Origin::Opened;
     }
 
     /// What was chosen in the session before holds for the one that takes its place, and what was spent there is spent.
@@ -227,9 +238,8 @@ impl Wanting {
             args.client.allow_dangerously_skip_permissions |= args.dangerously_skip_permissions;
             args.dangerously_skip_permissions = false;
         }
-        if let Some(budget) = &mut args.max_budget_usd {
-            *budget = (*budget - stands.spent_usd).max(BUDGET_USD_MIN);
-        }
+        let left = |given: f64| (given - stands.spent_usd).max(BUDGET_USD_MIN);
+        args.max_budget_usd = self.given.max_budget_usd.map(left);
         self.stands = Some(stands.clone());
     }
 
@@ -248,7 +258,7 @@ impl Wanting {
                 self.draft = Some(written.clone());
                 self.args.client.fork_session = true;
                 self.args.client.name.clone_from(name);
-                self.branch_of = Some(*session);
+                self.origin = Origin::Branch(*session);
             }
             Left::Before { session, prompt, said, stands } => {
                 self.for_session(*session);
@@ -256,6 +266,7 @@ impl Wanting {
                 self.args.client.name.clone_from(&stands.name);
                 self.args.client.resume_drops_turn = Some(*prompt);
                 self.draft = Some(said.clone());
+                self.origin = Origin::Back(said.shown.clone());
             }
             Left::Moved { session, written, stands, .. } => {
                 match session {
@@ -324,22 +335,26 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
         opening.greeting =
             Some(format!("Pelton {} · /help tells keys and commands", env!("CARGO_PKG_VERSION")));
     }
-    if let Some(before) = wanted.branch_of {
-        // The terminal has the past already.
-        opening.tells_past = false;
-        opening.greeting = Some(format!("this is a branch now; back: /resume {before}"));
-    }
-    match &wanted.moved {
-        Some(Ok(())) => {
-            opening.tells_past = false;
+    // The terminal has the past already.
+    opening.tells_past = matches!(wanted.origin, Origin::Opened);
+    match &wanted.origin {
+        Origin::Opened => {}
+        Origin::Branch(before) => {
+            opening.greeting = Some(format!("this is a branch now; back: /resume {before}"));
+        }
+        Origin::Back(words) => {
+            let words = revealed_line(words.lines().next().unwrap_or_default());
+            let words: String = words.chars().take(PROMPT_CHARS_TOLD_MAX).collect();
+            opening.greeting =
+                Some(format!("back to before “{words}”: what was said since does not count any more"));
+        }
+        Origin::Moved(Ok(())) => {
             opening.greeting = Some(format!("works in {} now", home.cwd.display()));
         }
-        Some(Err(why)) => {
-            opening.tells_past = false;
+        Origin::Moved(Err(why)) => {
             opening.greeting = None;
             opening.notices.push(format!("the session stays where it is: {why}"));
         }
-        None => {}
     }
     opening.title.clone_from(&args.client.name);
     opening.log = log;
@@ -424,7 +439,7 @@ struct Unasked {
 /// question is no answer to it.
 fn ask_for_trust(env: &Env) -> Result<(), Fail> {
     let Some(Unasked { trust, mut told }) = unasked(env)? else { return Ok(()) };
-    told.push_str("\nTrust it, and all that is in it? Without that a session goes on without these. [y/N] ");
+    told.push_str("\nTrust it, and all that is in it? If not, a session goes on without. [y/N] ");
     if is_yes(&told)? && !trust.hold_for_now() {
         trust.say(env, true).map_err(|error| not_kept(&error))?;
     }

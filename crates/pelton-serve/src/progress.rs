@@ -7,10 +7,11 @@
 //! ├─ Running cargo test · 14 lines · 8.2 s
 //! │  ├─ Reading src/lib.rs · 40 lines
 //! ├─ Agent: look around · 1 tool call · 5120 tokens
-//! └─ 3 turns · 2 tool calls · 12 s
+//! └─ 4 turns · 3 tool calls · 12 s
 //! ```
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,16 +25,26 @@ use crate::plain::plain;
 /// Characters of a command or path shown on one line.
 const SUBJECT_CHARS_MAX: usize = 100;
 
+/// What becomes of a call that nobody waits for.
+const BESIDE: &str = "in the background";
+
+/// Results are told in the order of their calls. Of one that is told so soon behind another, it is not known when it was there.
+const TOLD_TOGETHER: Duration = Duration::from_millis(20);
+
 /// When nothing has happened for this long, the calls that run are named: people want to know what they wait for.
 const QUIET_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct Progress {
     colour: bool,
     world: Arc<dyn World>,
+    /// Where the session works: files below are named from there.
+    cwd: PathBuf,
     /// In the order in which they began. The engine bounds how many run.
     running: Vec<Running>,
     /// What agents have done so far, by the calls that started them.
     agents: HashMap<Arc<str>, AgentWork>,
+    /// When a call last ended.
+    took: Took,
     /// When something last happened, by the world's clock.
     quiet_since: Duration,
     /// The tree has begun, so that it wants an end.
@@ -52,6 +63,11 @@ struct Running {
 }
 
 impl Running {
+    /// Nobody waits for it.
+    fn is_beside(&self) -> bool {
+        self.input["run_in_background"] == true
+    }
+
     fn of(started: &ToolStarted, doing: String, now: Duration) -> Self {
         let (call, tool) = (Arc::clone(&started.call), Arc::clone(&started.tool));
         Self {
@@ -69,7 +85,9 @@ impl Running {
 impl Progress {
     pub fn new(colour: bool, world: Arc<dyn World>) -> Self {
         let quiet_since = world.monotonic();
-        Self { colour, quiet_since, world, running: Vec::new(), agents: HashMap::new(), begun: false }
+        let (running, agents) = (Vec::new(), HashMap::new());
+        let took = Took::default();
+        Self { colour, took, quiet_since, world, cwd: PathBuf::new(), running, agents, begun: false }
     }
 
     /// The line an event adds.
@@ -81,8 +99,12 @@ impl Progress {
             _ => self.quiet_since = now,
         }
         match event {
+            Event::Init(init) => {
+                self.cwd.clone_from(&init.cwd);
+                String::new()
+            }
             Event::ToolStarted(started) => {
-                let doing = doing(&started.tool, &started.input);
+                let doing = doing(&started.tool, &started.input, &self.cwd);
                 self.running.push(Running::of(started, doing, now));
                 String::new()
             }
@@ -102,7 +124,7 @@ impl Progress {
         match news {
             AgentNews::Told(event) => match &**event {
                 Event::ToolStarted(started) => {
-                    let mut doing = doing(&started.tool, &started.input);
+                    let mut doing = doing(&started.tool, &started.input, &self.cwd);
                     if self.agents.len() > 1 {
                         doing = format!("{}: {doing}", subject(&agent.description));
                     }
@@ -159,12 +181,16 @@ impl Progress {
         let doing = running.as_ref().map_or("Call", |running| &running.doing);
         let mut told = match (is_error, self.agents.remove(call), &running) {
             (true, ..) => format!("failed: {}", first_line(entry)),
-            (false, Some(done), _) => worked(&done),
+            (false, Some(done), running) if !running.as_ref().is_some_and(Running::is_beside) => {
+                worked(&done)
+            }
+            (false, Some(_), _) => BESIDE.to_owned(),
             (false, None, Some(running)) => brought(&running.tool, &running.input, entry),
             (false, None, None) => measure(entry),
         };
-        if let Some(running) = running.as_ref().filter(|running| running.announced) {
-            told += &format!(" · {}", seconds(now.saturating_sub(running.since)));
+        let took = running.as_ref().and_then(|running| self.took.of(running.since, now));
+        if let Some(took) = took.filter(|_| running.as_ref().is_some_and(|running| running.announced)) {
+            told += &format!(" · {}", seconds(took));
         }
         let is_agents = running.as_ref().is_some_and(|running| running.is_agents);
         self.line(if is_agents { "│  ├─ " } else { "├─ " }, doing, &told)
@@ -175,6 +201,21 @@ impl Progress {
         let dot = if doing.is_empty() || told.is_empty() { "" } else { " · " };
         let (dim, normal) = if self.colour { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
         format!("{dim}{branch}{normal}{doing}{dim}{dot}{told}{normal}\n")
+    }
+}
+
+/// How long calls took, as far as that is known.
+#[derive(Debug, Default)]
+pub struct Took {
+    ended_at: Option<Duration>,
+}
+
+impl Took {
+    /// A call ends that began then: how long it took. Nothing, if it may have waited for one before it to be told.
+    pub fn of(&mut self, since: Duration, now: Duration) -> Option<Duration> {
+        let waited = |ended: Duration| since < ended && now.saturating_sub(ended) < TOLD_TOGETHER;
+        let is_known = !self.ended_at.replace(now).is_some_and(waited);
+        is_known.then(|| now.saturating_sub(since))
     }
 }
 
@@ -196,7 +237,7 @@ pub fn seconds(duration: Duration) -> String {
 
 /// What a submission took, in a few words.
 pub fn summary(outcome: &Outcome) -> String {
-    let mut parts = vec![counted(outcome.num_turns, "turn"), counted(outcome.tool_calls, "tool call")];
+    let mut parts = vec![counted(turns(outcome), "turn"), counted(outcome.tool_calls, "tool call")];
     match outcome.retries {
         0 => {}
         1 => parts.push("1 retry".to_owned()),
@@ -206,18 +247,25 @@ pub fn summary(outcome: &Outcome) -> String {
     parts.join(" · ")
 }
 
+/// How often the model had its turn, which is what `--max-turns` counts. `num_turns` counts messages: of five calls in one answer, each.
+fn turns(outcome: &Outcome) -> u32 {
+    if outcome.num_turns == 0 { 0 } else { 1 + outcome.transitions.values().sum::<u32>() }
+}
+
 fn counted(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What a call does, in a few words that are safe to show.
-pub fn doing(tool: &str, input: &Value) -> String {
-    let field = |name: &str| input.get(name).and_then(Value::as_str).map(subject).unwrap_or_default();
+/// What a call does, in a few words that are safe to show. Files below `cwd` are named from there.
+pub fn doing(tool: &str, input: &Value, cwd: &Path) -> String {
+    let text = |name: &str| input.get(name).and_then(Value::as_str);
+    let field = |name: &str| text(name).map(subject).unwrap_or_default();
+    let file = |name: &str| text(name).map(|path| subject(below(cwd, path))).unwrap_or_default();
     match tool {
-        "Read" => format!("Reading {}", field("file_path")),
-        "Write" => format!("Writing {}", field("file_path")),
-        "Edit" => format!("Editing {}", field("file_path")),
-        "NotebookEdit" => format!("Editing {}", field("notebook_path")),
+        "Read" => format!("Reading {}", file("file_path")),
+        "Write" => format!("Writing {}", file("file_path")),
+        "Edit" => format!("Editing {}", file("file_path")),
+        "NotebookEdit" => format!("Editing {}", file("notebook_path")),
         "Bash" => format!("Running {}", field("command")),
         "Glob" => format!("Finding {}", field("pattern")),
         "Grep" => format!("Searching {}", field("pattern")),
@@ -242,6 +290,12 @@ pub fn doing(tool: &str, input: &Value) -> String {
             None => subject(other),
         },
     }
+}
+
+/// A path as it is called in a directory, if it is below.
+fn below<'p>(cwd: &Path, path: &'p str) -> &'p str {
+    let rest = Path::new(path).strip_prefix(cwd).ok().filter(|_| cwd.is_absolute());
+    rest.and_then(Path::to_str).filter(|rest| !rest.is_empty()).unwrap_or(path)
 }
 
 /// What runs in the background and is meant, by whichever of its names.
@@ -293,9 +347,25 @@ pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
         "EnterPlanMode" => String::new(),
         "ExitPlanMode" => "approved".to_owned(),
         "Grep" | "Glob" if is_none(&result_text(entry)) => "nothing found".to_owned(),
-        "Bash" if input["run_in_background"] == true => "in the background".to_owned(),
+        "Grep" | "Glob" => found(entry).unwrap_or_else(|| measure(entry)),
+        "Bash" if input["run_in_background"] == true => BESIDE.to_owned(),
         _ => measure(entry),
     }
+}
+
+/// What a search found: files, or lines of them. What it says beside that is for the model.
+fn found(entry: &Entry) -> Option<String> {
+    let detail: Value = serde_json::from_slice(entry.detail.as_ref()?).ok()?;
+    let count = |name: &str| u32::try_from(detail[name].as_u64()?).ok();
+    let files = || Some(counted(count("numFiles")?, "file"));
+    let lines = |name: &str| Some(counted(count(name)?, "line"));
+    let told = match detail["mode"].as_str() {
+        Some("content") => lines("numLines"),
+        Some("count") => Some(format!("{} in {}", lines("numMatches")?, files()?)),
+        _ => files(),
+    }?;
+    // There may be more than the model was shown.
+    Some(if detail["truncated"] == true { format!("the first {told}") } else { told })
 }
 
 /// How many lines a call added to a file and took away from it, if it did.
@@ -351,7 +421,7 @@ mod tests {
     fn every_tool_there_is_has_words() {
         for tool in pelton::tools::builtin::all() {
             let name = tool.spec().name;
-            assert_ne!(doing(name, &json!({})), name);
+            assert_ne!(doing(name, &json!({}), Path::new("/")), name);
         }
     }
 
@@ -360,6 +430,19 @@ mod tests {
         for (bytes, told) in [(1, "1 kB"), (48_894, "49 kB"), (999_999, "1000 kB"), (2_000_000, "2.0 MB")] {
             assert_eq!(size(bytes), told);
         }
+    }
+
+    #[test]
+    fn how_long_a_call_took_is_told_where_that_is_known() {
+        let ms = Duration::from_millis;
+        let mut took = Took::default();
+        assert_eq!(took.of(ms(0), ms(4_500)), Some(ms(4_500)));
+        // It was there long before, and told now.
+        assert_eq!(took.of(ms(1), ms(4_501)), None);
+        assert_eq!(took.of(ms(2), ms(4_503)), None);
+        // These ended by themselves.
+        assert_eq!(took.of(ms(3), ms(6_000)), Some(ms(5_997)));
+        assert_eq!(took.of(ms(6_001), ms(6_010)), Some(ms(9)));
     }
 
     #[test]
@@ -386,10 +469,16 @@ mod tests {
             ("Bash", json!({"command": "ls\nrm"}), "Running ls…"),
             // Whatever is missing, or of another kind, or not known.
             ("Read", json!({"file_path": 3}), "Reading "),
+            // Where the session works need not be said.
+            ("Read", json!({"file_path": "/there/src/a.rs"}), "Reading src/a.rs"),
+            ("Edit", json!({"file_path": "/there/a.rs"}), "Editing a.rs"),
+            ("Write", json!({"file_path": "/theres/a.rs"}), "Writing /theres/a.rs"),
+            ("Read", json!({"file_path": "/there"}), "Reading /there"),
+            ("Read", json!({"file_path": "src/a.rs"}), "Reading src/a.rs"),
             ("mcp__odd", json!({}), "mcp__odd"),
             ("Own\u{1b}[2J", json!(null), "Own"),
         ] {
-            assert_eq!(doing(tool, &input), told, "{tool}");
+            assert_eq!(doing(tool, &input, Path::new("/there")), told, "{tool}");
         }
     }
 }

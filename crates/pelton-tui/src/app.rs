@@ -96,6 +96,8 @@ struct Waiting {
     id: Option<Uuid>,
     said: Submission,
     when: When,
+    /// It stands in the conversation already.
+    is_told: bool,
 }
 
 pub(crate) struct App {
@@ -120,7 +122,7 @@ pub(crate) struct App {
     /// When the running submission began.
     working_since: Option<Duration>,
     /// How long those before it took.
-    worked: Duration,
+    pub worked: Duration,
     interrupted: bool,
     hint: Option<(&'static str, Duration)>,
     /// When the last key of the words was typed.
@@ -312,9 +314,22 @@ impl App {
         let (read, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(is_read);
         self.waiting = waiting;
         let read: Vec<Waiting> = read;
-        for Waiting { said, .. } in read {
+        for Waiting { said, .. } in read.into_iter().filter(|waiting| !waiting.is_told) {
             self.put_prompt(&said.shown);
         }
+    }
+
+    /// What waits is read now. A command is its own turn, and stands before what it tells.
+    pub fn begin_waiting(&mut self) {
+        // Words for the next step are read before it.
+        if self.waiting.iter().any(|waiting| waiting.when == When::Next) {
+            return;
+        }
+        let first = self.waiting.iter_mut().find(|waiting| waiting.id.is_some());
+        let Some(waiting) = first.filter(|waiting| waiting.said.is_command()) else { return };
+        waiting.is_told = true;
+        let words = waiting.said.shown.clone();
+        self.put_prompt(&words);
     }
 
     /// Words that wait are kept, by this name.

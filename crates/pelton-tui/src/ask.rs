@@ -72,8 +72,8 @@ pub(crate) enum Given<'a> {
 pub(crate) enum Told {
     /// It speaks for itself.
     Nothing,
-    /// A line of its own.
-    Line(String),
+    /// Nothing came of this call, in a word, and why, in the user's; and what it was about.
+    Not { call: Arc<str>, word: &'static str, words: String, what: String },
     /// Lines below this call.
     Below(Arc<str>, Vec<String>),
 }
@@ -146,7 +146,7 @@ impl Dialog {
     pub fn given_up(&mut self) -> Option<Outcome> {
         let Kind::Person(id, person) = &mut self.kind else { return None };
         let answer = person.given_up();
-        let told = Told::Below(Arc::clone(person.call()), vec!["nobody answered in time".to_owned()]);
+        let told = person.told(&answer, "nobody answered in time");
         Some(Outcome::Answered(*id, Answered::Permission(answer), told))
     }
 
@@ -217,13 +217,13 @@ impl Dialog {
             Kind::Permission(id, permission) => {
                 let picked = permission.choice.given(given)?;
                 let answer = permission.answer(&picked);
-                let told = permission.told(&answer).map_or(Told::Nothing, Told::Line);
+                let told = permission.told(&answer, &picked);
                 Some(Outcome::Answered(*id, Answered::Permission(answer), told))
             }
             Kind::Person(id, person) => {
                 let picked = person.choice()?.given(given)?;
                 let answer = person.take(&picked)?;
-                let told = Told::Below(Arc::clone(person.call()), Person::told(&answer));
+                let told = person.told(&answer, "");
                 Some(Outcome::Answered(*id, Answered::Permission(answer), told))
             }
             Kind::Form(id, form) => {

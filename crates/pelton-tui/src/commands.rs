@@ -63,7 +63,7 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::Cost, "cost", "", "What was spent"),
     (Own::Debug, "debug", "[what is wrong]", "Notes what happens inside, and has the model look at it"),
     (Own::Diff, "diff", "[FILE]", "What was changed since the last commit"),
-    (Own::Doctor, "doctor", "", "What is wrong with this session's record"),
+    (Own::Doctor, "doctor", "", "What is wrong around this session, and with its record"),
     (Own::Effort, "effort", "[low|medium|high|xhigh|max]", "How hard the model tries"),
     (Own::Exit, "exit", "", "Ends the session (or Ctrl-D)"),
     (Own::Export, "export", "[FILE]", "The conversation as Markdown, into a file"),
@@ -78,7 +78,7 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::ReloadPlugins, "reload-plugins", "", "Looks for plugins anew"),
     (Own::ReloadSkills, "reload-skills", "", "Looks for skills and commands anew"),
     (Own::Rename, "rename", "[NAME]", "What this session is called; or has the model find a name"),
-    (Own::Resume, "resume", "[ID]", "Goes on with another session"),
+    (Own::Resume, "resume", "[ID | NAME]", "Goes on with another session"),
     (Own::Rewind, "rewind", "", "Takes the conversation, files or both back (or Esc twice)"),
     (Own::Skills, "skills", "", "What the model knows how to do"),
     (Own::Status, "status", "", "This session: model, mode, files, limits"),
@@ -112,6 +112,13 @@ impl Own {
     pub fn is_a_prompt(self, arguments: &str) -> bool {
         matches!(self, Self::Exit | Self::StatusLine | Self::Debug)
             || (self == Self::Plan && !arguments.is_empty())
+    }
+
+    /// Whether it asks what is meant: what is chosen stands in the conversation, and nothing if nothing is.
+    pub fn asks(self, arguments: &str) -> bool {
+        let asks =
+            matches!(self, Self::Model | Self::Resume | Self::Rewind | Self::Theme | Self::OutputStyle);
+        asks && arguments.is_empty()
     }
 
     /// Whether it works while the model does.

@@ -12,6 +12,7 @@ mod todos; // what is to be done
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +82,11 @@ impl Feed {
         }
     }
 
+    /// The session works in this directory.
+    pub fn works_in(&mut self, cwd: &Path) {
+        cwd.clone_into(&mut self.calls.cwd);
+    }
+
     /// Lines have so many cells from now on.
     pub fn resize(&mut self, columns: usize) {
         self.columns = columns;
@@ -121,6 +127,7 @@ impl Feed {
             Event::Delta(Delta { kind: DeltaKind::Text(_), .. }) if self.hooks_say => {}
             Event::Delta(delta) => match &delta.kind {
                 DeltaKind::BlockStart(opened) => {
+                    told.extend(self.thought(now));
                     told.extend(self.answer.finish());
                     self.answer.begin(&opened.block_type, now);
                 }
@@ -133,13 +140,19 @@ impl Feed {
             },
             Event::Message(entry) => told.extend(self.message(entry, now)),
             Event::ToolStarted(started) => {
-                self.answer.thought();
+                told.extend(self.thought(now));
                 told.extend(self.answer.finish());
                 self.todos.heard(&started.tool, &started.input);
                 self.calls.begin(started, now);
             }
             Event::ToolProgress { call, report: Report::OutputLine(line) } => self.calls.output(call, line),
-            Event::Agent(AgentEvent { agent, news, .. }) => self.agents.heard(agent, news, now),
+            Event::Agent(AgentEvent { agent, news, .. }) => {
+                if let Some(words) = self.agents.heard(agent, news, &self.calls.cwd, now) {
+                    told.extend(self.answer.finish());
+                    told.extend(self.notices.notes(&words, self.columns));
+                    self.ends_close = true;
+                }
+            }
             Event::Retry(notice) => {
                 if notice.withdrawn {
                     told.extend(self.answer.withdraw());
@@ -161,15 +174,19 @@ impl Feed {
             Event::Loop(told_of)
                 if told_of.kind == LoopKind::Budget && !told_of.reason.contains("set aside $") =>
             {
-                told.push(self.notices.note(&told_of.reason));
+                self.notices.money(&told_of.reason);
             }
+            Event::Requesting => told.extend(self.notices.money_told(self.columns)),
             Event::Result(outcome) => {
                 told.extend(self.answer.finish());
                 told.extend(self.calls.abandon(self.columns));
                 self.agents.clear();
                 told.extend(self.notices.settle(self.columns));
                 let has_tree = std::mem::take(&mut self.has_tree);
-                told.extend(self.notices.result(outcome, has_tree));
+                let end = self.notices.result(outcome, has_tree, self.columns);
+                // What is said without a prompt stands apart from it, too.
+                self.ends_close |= !end.is_empty();
+                told.extend(end);
             }
             other => {
                 let lines = self.notices.of(other, self.columns);
@@ -223,6 +240,11 @@ impl Feed {
     /// When the next of them is.
     pub fn announces_at(&self) -> Option<Duration> {
         self.calls.announces_at()
+    }
+
+    /// The user lets nothing come of a call, in a word, and says why. Whether it is one that is told of.
+    pub fn ends_as(&mut self, call: &str, word: &'static str, words: &str) -> bool {
+        self.calls.ends_as(call, word, words)
     }
 
     /// Lines to be told below a call when it has ended.
@@ -286,6 +308,13 @@ impl Feed {
         told
     }
 
+    /// It does not think any more.
+    fn thought(&mut self, now: Duration) -> Vec<Line<'static>> {
+        let told = self.answer.thought(now);
+        self.ends_close |= !told.is_empty();
+        told
+    }
+
     /// Words of the model's.
     fn words(&mut self, text: &str) -> Vec<Line<'static>> {
         let mut told = Vec::new();
@@ -312,11 +341,10 @@ impl Feed {
                 told
             }
             Kind::Assistant { piece, .. } => {
-                self.answer.thought();
                 if *piece == Piece::Thinking {
                     self.folded.thought(entry);
                 }
-                Vec::new()
+                self.thought(now)
             }
             Kind::ToolResult { call, is_error } => {
                 if let Some((doing, tool, input)) = self.calls.known(call) {
@@ -418,11 +446,24 @@ fn past_from(entries: &[Arc<Entry>]) -> usize {
 
 /// What somebody typed that became this entry. Nothing, if it was the engine that wrote it.
 pub(crate) fn typed(entry: &Entry) -> String {
-    let words = texts(entry).join("\n");
+    as_typed(&texts(entry).join("\n"))
+}
+
+/// The same of what a record has.
+pub(crate) fn as_typed(words: &str) -> String {
+    /// What words begin with that nobody has typed.
+    const OURS: [&str; 6] = [
+        "<bash-",
+        "<command-",
+        "<environment>",
+        "<local-command-",
+        "<system-reminder>",
+        "<task-notification>",
+    ];
     let words = words.trim();
     match words.strip_prefix("<bash-input>").and_then(|rest| rest.split_once("</bash-input>")) {
         Some((command, _)) => format!("!{command}"),
-        None if words.starts_with('<') => String::new(),
+        None if OURS.iter().any(|begin| words.starts_with(begin)) => String::new(),
         None => words.to_owned(),
     }
 }

@@ -116,6 +116,13 @@ pub struct Submission {
     pub images: Vec<Image>,
 }
 
+impl Submission {
+    /// Whether it calls a command.
+    pub(crate) fn is_command(&self) -> bool {
+        self.text.trim_start().starts_with('/')
+    }
+}
+
 /// A search in what was asked before.
 #[derive(Debug, Clone)]
 pub struct Search {

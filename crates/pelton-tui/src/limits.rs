@@ -59,7 +59,7 @@ pub const PATHS_RANKED_MAX: usize = 512;
 /// Characters of a name that a model gives to a session.
 pub const NAME_CHARS_MAX: usize = 80;
 /// Names of a directory that are looked through for those that a path could go on with.
-pub const DIRECTORY_NAMES_MAX: usize = 2_000;
+pub const DIRECTORY_NAMES_MAX: usize = 20_000;
 /// Questions beside the conversation that wait for their answers.
 pub const ASKED_BESIDE_MAX: usize = 4;
 /// Files or commands to choose from.

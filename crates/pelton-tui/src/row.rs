@@ -166,6 +166,17 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_counted_as_a_terminal_breaks_them() {
+        let line = Line::from(vec![Span::raw("日本語日本"), Span::raw("mm").red().bold()]);
+        let row = Row::of(&line);
+        // In an odd width the last cell stays empty in front of a wide character.
+        for (columns, rows) in [(12, 1), (11, 2), (7, 2), (6, 2), (5, 3), (4, 3), (3, 6)] {
+            assert_eq!(row.rows_in(columns), rows, "{columns}");
+        }
+        assert_eq!(Row::default().rows_in(1), 1);
+    }
+
+    #[test]
     fn what_could_move_the_cursor_is_left_out() {
         let line = Line::raw("a\u{1b}[2Jb\rc\u{9b}d");
         assert_eq!(Row::of(&line).text, "a[2Jbcd");

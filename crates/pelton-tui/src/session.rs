@@ -112,7 +112,10 @@ pub async fn run(
     app.is_plain = terminal.is_plain();
     app.question_time = opening.question_time;
     app.feed.is_plain = app.is_plain;
-    app.status.budget_usd = budget;
+    app.feed.works_in(&cwd);
+    let spent_before = opening.stands.as_ref().map_or(0.0, |stands| stands.spent_usd);
+    app.status.budget_usd = budget.map(|budget| budget + spent_before);
+    app.worked = opening.stands.as_ref().map_or(Duration::ZERO, |stands| stands.worked);
     app.draft.use_vim(opening.vim && !app.is_plain);
     if let Some(greeting) = &opening.greeting {
         app.say(greeting, Role::Faint);
@@ -134,6 +137,10 @@ pub async fn run(
     if let Some(draft) = &opening.draft {
         app.draft.put_back(draft);
     }
+    // Whoever switched a log on has it where the session goes on, too.
+    let log_is_late = opening.log.is_none() && opening.stands.as_ref().is_some_and(|stands| stands.has_log);
+    let late = opening.logs.as_ref().filter(|_| log_is_late).map(|logs| logs.begin());
+    let log = opening.log.or(late);
     let mut session = Session {
         app,
         terminal,
@@ -148,7 +155,9 @@ pub async fn run(
         name: opening.title.clone(),
         title: opening.title,
         newest_usage: Value::Null,
-        log: opening.log,
+        spent_before,
+        log,
+        log_is_late,
         logs: opening.logs,
         bystander: engine.bystander(),
         beside: Beside::default(),
@@ -160,6 +169,7 @@ pub async fn run(
         is_stale: true,
         settles_at: None,
         is_asked: false,
+        has_words: false,
         is_stopping: false,
         outside: opening.outside,
         home: opening.home,
@@ -181,6 +191,10 @@ pub async fn run(
     session.look_at_engine(&engine);
     session.status_changed();
     if let Some(first) = opening.first {
+        // It stands nowhere yet, also where what is typed does.
+        if session.app.is_plain {
+            session.app.put_prompt(&first);
+        }
         session.needs.push_back(Effect::Submit(said(&first)));
     }
     session.last_until_left(&mut engine).await;
@@ -214,7 +228,11 @@ struct Session<'a> {
     name: Option<String>,
     /// What the newest request was, as its server counted it.
     newest_usage: Value,
+    /// What was spent in the sessions that this one goes on from.
+    spent_before: f64,
     log: Option<DebugLog>,
+    /// It was begun after the session was.
+    log_is_late: bool,
     /// Who begins one.
     logs: Option<Arc<dyn Logs>>,
     /// Who is asked beside the conversation.
@@ -235,6 +253,8 @@ struct Session<'a> {
     settles_at: Option<Duration>,
     /// Something was asked for in this process.
     is_asked: bool,
+    /// Something was said in this conversation.
+    has_words: bool,
     is_stopping: bool,
     outside: Outside,
     /// Where settings are written.
@@ -490,7 +510,7 @@ impl Session<'_> {
             Effect::Command(own, arguments) => {
                 let words = format!("/{} {arguments}", own.name());
                 self.keep_prompt(words.trim_end());
-                if !own.is_a_prompt(arguments) {
+                if !own.is_a_prompt(arguments) && !own.asks(arguments) {
                     self.app.put_command(words.trim_end());
                 }
             }
@@ -568,8 +588,10 @@ impl Session<'_> {
             let now = self.now();
             self.app.begin(None, now);
         }
-        if matches!(work, Work::News) {
-            self.tell_news();
+        match work {
+            Work::Prompt(_) => {}
+            Work::Queued => self.app.begin_waiting(),
+            Work::News => self.tell_news(),
         }
         self.pull_events(engine, work).await;
         self.ended();
@@ -657,6 +679,7 @@ impl Session<'_> {
             self.lines_changed.0 += added;
             self.lines_changed.1 += removed;
         }
+        self.has_words |= matches!(event, Event::Prompt(_));
         if matches!(event, Event::Prompt(_))
             && let Some(title) = self.title.take()
         {
@@ -705,6 +728,7 @@ impl Session<'_> {
         self.app.status.window_tokens = usage.window_tokens;
         self.app.status.context_tokens = usage.used_tokens;
         (self.session_id, self.transcript) = (engine.session_id(), engine.transcript_file());
+        self.has_words = !engine.history().is_empty();
         self.status_changed();
     }
 
@@ -741,7 +765,7 @@ impl Session<'_> {
             }
             self.app.status.output_tokens = if is_asked { status.output_tokens } else { 0 };
         }
-        self.app.status.cost_usd = self.handles.cost.usd();
+        self.app.status.cost_usd = self.spent();
         self.app.status.model = self.handles.dials.model();
         self.app.status.mode = self.handles.permissions.mode();
         self.app.status.background = self.handles.tasks.running().len();
@@ -753,6 +777,11 @@ impl Session<'_> {
         self.terminal.paint(&finished, &live);
         self.shown_at = now;
         self.is_stale = false;
+    }
+
+    /// What was spent, also before this session took the place of another.
+    fn spent(&self) -> f64 {
+        self.spent_before + self.handles.cost.usd()
     }
 
     /// What was said and not shown yet, before the terminal is somebody else's.

@@ -1,7 +1,7 @@
 //! The terminal itself: raw while a session has it, and as it was found whenever it has not, whatever happens.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufRead as _, Read as _, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -270,11 +270,20 @@ impl Terminal {
 fn lines_typed() -> mpsc::Receiver<String> {
     /// Lines that nobody has taken yet.
     const LINES_WAITING_MAX: usize = 64;
+    /// Bytes of one; what is longer goes on as the next.
+    const LINE_BYTES_MAX: u64 = 1024 * 1024;
     let (typed, types) = mpsc::channel(LINES_WAITING_MAX);
     std::thread::spawn(move || {
-        for line in io::stdin().lines() {
-            let Ok(line) = line else { return };
-            if typed.blocking_send(line).is_err() {
+        let mut input = io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            // What is no text is shown as such, and no reason to leave.
+            match input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+            let line = String::from_utf8_lossy(&line);
+            if typed.blocking_send(line.trim_end_matches(['\n', '\r']).to_owned()).is_err() {
                 return;
             }
         }

@@ -89,7 +89,7 @@ fn loop_Z3_a_terminal_shows_the_answer_and_a_tree_of_what_the_tools_do() {
     // A line of the tree starts on a line of its own, so the words before it end one.
     let (told, took) = shown.trim_end().rsplit_once(" · ").unwrap();
     let expected = "Let me look.\n├─ Reading notes.txt · 1 line\n├─ Running echo out; false · failed: Exit code 1…\n\
-                    It says hello.\n└─ 3 turns · 2 tool calls";
+                    It says hello.\n└─ 2 turns · 2 tool calls";
     assert_eq!(told, expected);
     assert!(took.ends_with(" ms") || took.ends_with(" s"), "{took}");
 }

@@ -24,7 +24,7 @@ fn keys_that_were_typed_before_a_question_was_shown_are_no_answer() {
     seat.sees_no_more("once you pause");
     assert!(!place.has("made"), "the keys belong to the sentence");
     seat.types("n\r");
-    seat.sees("refused: touch made");
+    seat.sees("Running touch made · refused");
     seat.sees("> yy");
     assert!(!place.has("made"));
 }
@@ -36,15 +36,23 @@ fn whoever_begins_a_sentence_at_a_question_answers_nothing_with_it() {
     let model = model(Script::new().reply([bash]).reply([text("Fine.")]));
     let mut seat = Seat::at(&place, &model, ["go"]);
     seat.sees("Run this command?");
+    // Esc would be an answer here.
+    seat.sees("Ctrl-C interrupts");
     // What no answer begins with is none, and neither is what follows it.
     seat.types("/2ya\r");
     seat.sees("once you pause");
     seat.sees_no_more("once you pause");
     assert!(!place.has("made") && seat.screen().contains("Run this command?"), "{}", seat.screen());
-    seat.types("n\r");
-    seat.sees("refused: touch made");
+    seat.types("nuse mkdir\r");
+    seat.sees("Running touch made · refused");
     seat.sees("> /2ya");
     assert!(!place.has("made"));
+    // What was said is told as it was said, and once.
+    seat.sees("Fine.");
+    let rows = seat.rows();
+    let at = rows.iter().position(|row| row.starts_with("├─ Running touch made")).unwrap();
+    assert_eq!(rows[at + 1], "│  use mkdir", "{rows:#?}");
+    assert!(!rows.join(" ").contains("does not want"), "{rows:#?}");
 }
 
 #[test]
@@ -83,7 +91,7 @@ fn always_is_kept_where_it_says() {
             .reply([text("Fine.")]),
     );
     let mut seat = Seat::at(&place, &model, ["go"]);
-    seat.sees("and always: allow from now on: Bash(mkdir");
+    seat.sees("and always: Bash(mkdir");
     seat.types("a");
     // Of the second only what is new is asked about.
     seat.sees("├─ mkdir -p one  allowed");

@@ -67,6 +67,13 @@ fn a_question_beside_the_conversation_sees_it_and_leaves_nothing_there() {
     assert!(messages(&next).starts_with(&messages(&first)));
     let recorded = fs::read_to_string(&transcripts(&place)[0]).unwrap();
     assert!(recorded.contains("Remember 42") && !recorded.contains("forty-two"), "{recorded}");
+    // A name is found for what was said, and for nothing else.
+    seat.rests();
+    seat.types("/clear\r");
+    seat.sees("This is another conversation.");
+    seat.rests();
+    seat.types("/rename\r");
+    seat.sees("nothing was said yet that it could be called after");
     // Without a question the answer is shown once more.
     seat.rests();
     seat.types("/btw\r");
@@ -95,7 +102,8 @@ fn a_question_beside_the_work_neither_waits_for_it_nor_holds_it_up() {
     // The call that runs is known to whoever is asked, and not over.
     let asked = model.requests().last().unwrap().body["messages"].to_string();
     assert!(asked.contains("while [ ! -e go ]") && asked.contains("has not ended yet"), "{asked}");
-    seat.types("/btw slow one\r");
+    let long = format!("/btw slow one {}\r", "that goes on and on ".repeat(6));
+    seat.types(&long);
     seat.sees("? slow one");
     // Esc gives up the question and nothing else.
     seat.types("\u{1b}");
@@ -264,6 +272,8 @@ fn a_directory_is_asked_about_before_a_session_goes_there() {
         seat.sees("touch ran");
         std::thread::sleep(std::time::Duration::from_millis(600));
         assert!(!seat.screen().contains("/inner now"), "{}", seat.screen());
+        // It is a question with two answers, and no list to look through.
+        assert!(!seat.screen().contains("type to find"), "{}", seat.screen());
         seat.types(answer);
         seat.sees("/inner now");
         seat.types("two\r");
@@ -271,6 +281,28 @@ fn a_directory_is_asked_about_before_a_session_goes_there() {
         seat.rests();
         assert_eq!(other.join("ran").exists(), runs, "{answer:?}");
     }
+}
+
+#[test]
+fn lines_that_were_typed_ahead_trust_no_directory() {
+    let place = Place::new();
+    fs::create_dir_all(place.work().join("inner/.claude")).unwrap();
+    fs::create_dir(place.work().join("inner/.git")).unwrap();
+    let allows = json!({"permissions": {"allow": ["Bash(make *)"]}});
+    fs::write(place.work().join("inner/.claude/settings.json"), allows.to_string()).unwrap();
+    let model = answering("", "Answered.");
+    let mut seat = Seat::at(&place, &model, ["--plain"]);
+    seat.sees("> ");
+    seat.types("/cd inner\n2\n2\n");
+    seat.sees("0: no");
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    assert!(!seat.screen().contains("/inner now"), "{}", seat.screen());
+    seat.types("1\n");
+    seat.sees("/inner now");
+    seat.types("/permissions\n");
+    seat.sees("mode: default");
+    seat.sees("works in");
+    assert!(!seat.screen().contains("allow: Bash"), "{}", seat.screen());
 }
 
 #[test]
@@ -341,7 +373,8 @@ fn a_log_is_written_from_when_it_is_wanted_and_the_model_reads_it_unasked() {
     let script = Script::new()
         .reply([text("Well.")])
         .step(Step::reply([text("I read it.")]).when(is_read))
-        .reply([tool("Read", json!({"file_path": "${file}"}))]);
+        .reply([tool("Read", json!({"file_path": "${file}"}))])
+        .step(Step::reply([text("On it.")]).always());
     let session = "7c1b7a54-6f6e-4a3a-9b62-0d2f4f0d1c11";
     let file = place.config().join(format!("debug/{session}.txt"));
     let model = model(script.var("file", file.to_string_lossy()));
@@ -356,6 +389,25 @@ fn a_log_is_written_from_when_it_is_wanted_and_the_model_reads_it_unasked() {
     assert!(asked.contains("it is slow") && asked.contains(&*file.to_string_lossy()), "{asked}");
     assert!(asked.contains("switched on just now"), "{asked}");
     assert_eq!(log(), Some(file.clone()));
+    // Whoever asks again is not told that it was there from the start; and it goes on where the session does.
+    seat.rests();
+    seat.types("/debug still\r");
+    seat.until("it is asked again", |_| model.requests().len() == 4);
+    let asked = model.requests()[3].body["messages"].to_string();
+    assert!(
+        asked.contains("switched on in the middle of this session") && !asked.contains("from the start."),
+        "{asked}"
+    );
+    seat.rests();
+    seat.types("/branch\r");
+    seat.sees("this is a branch now");
+    seat.types("on\r");
+    seat.until("the branch is asked", |_| model.requests().len() == 5);
+    seat.until("it is noted, too", |_| {
+        let logs = fs::read_dir(file.parent().unwrap()).unwrap().flatten();
+        logs.filter(|log| log.path() != file)
+            .any(|log| fs::read_to_string(log.path()).unwrap().contains("[api]"))
+    });
     let words = fs::read_to_string(&file).unwrap();
     assert!(words.contains("[api]") && !words.contains("it is slow"), "{words}");
     model.assert_clean();

@@ -61,10 +61,17 @@ fn every_command_that_tells_something_tells_it() {
     says(&mut seat, "/memory", &["CLAUDE.md · ", "tokens"]);
     says(&mut seat, "/todos", &["[x] wash", "[>] dry"]);
     says(&mut seat, "/bashes", &["nothing runs in the background"]);
-    says(&mut seat, "/doctor", &["Nothing is wrong with it."]);
+    says(&mut seat, "/doctor", &["What is configured:", "Nothing is wrong with it."]);
     says(&mut seat, "/context", &["System prompt", "What could be freed"]);
-    // A list to choose from; what is typed narrows it down.
-    says(&mut seat, "/model", &["Ask which model?", "❯  now  claude-sonnet-5"]);
+    // A list to choose from; what is typed narrows it down. Whoever chooses nothing leaves nothing behind.
+    seat.types("/theme\r");
+    seat.sees("Which colours?");
+    seat.types("\u{1b}");
+    seat.sees_no_more("Which colours?");
+    assert!(!seat.rows().contains(&"> /theme".to_owned()), "{:#?}", seat.rows());
+    seat.types("/model\r");
+    seat.sees("Ask which model?");
+    seat.sees("❯  now  claude-sonnet-5");
     seat.types("opus-4-5");
     seat.sees("1 of ");
     seat.types("\r");
@@ -91,6 +98,17 @@ fn every_command_that_tells_something_tells_it() {
     seat.rests();
     seat.types("/exit\r");
     assert_eq!(seat.ends(), Some(0));
+}
+
+#[test]
+fn before_anything_was_said_commands_tell_what_there_is() {
+    let (place, model) = (Place::new(), always("Well."));
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("asks before changes");
+    says(&mut seat, "/doctor", &["What is configured:"]);
+    says(&mut seat, "/context", &["System prompt"]);
+    says(&mut seat, "/cost", &["nothing was spent yet"]);
+    assert!(!seat.rows().join("\n").contains("No conversation found"), "{:#?}", seat.rows());
 }
 
 #[test]
@@ -201,7 +219,7 @@ fn what_runs_in_the_background_is_told_and_ended() {
     seat.rests();
     says(&mut seat, "/bashes", &["Sleep long", "/bashes stop ID ends one"]);
     let rows = seat.rows();
-    let row = rows.iter().rfind(|row| row.contains(" · ") && row.contains("says it to")).unwrap();
+    let row = rows.iter().rfind(|row| row.contains(" · ") && row.contains("output in")).unwrap();
     let id = row.split(" · ").next().unwrap().to_owned();
     seat.types(&format!("/bashes stop {id}\r"));
     seat.sees_no_more(" · 1 in the b");

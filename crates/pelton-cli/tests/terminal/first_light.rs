@@ -47,7 +47,7 @@ fn loop_Z3_a_session_from_the_first_prompt_to_the_end() {
     assert!(at("Let me look.") < at("├─ Reading notes.txt"));
     assert!(at("├─ Reading notes.txt") < at("├─ Running touch made"));
     assert!(at("├─ Running touch made") < at("It has two lines."));
-    assert!(at("It has two lines.") < at("└─ 3 turns · 2 tool calls"));
+    assert!(at("It has two lines.") < at("└─ 2 turns · 2 tool calls"));
     // What was live is gone.
     assert!(
         !rows.iter().any(|row| row.contains("Run this command?") || row.contains("asks before changes")),
@@ -126,6 +126,47 @@ fn a_session_is_in_the_mode_it_was_left_in_where_somebody_is_there() {
         assert_eq!(command.asks(&model).run().code, Some(0));
     }
     assert!(!place.has("made.txt"));
+}
+
+#[test]
+fn calls_are_told_as_people_would_tell_them() {
+    let place = Place::new();
+    place.put("src/one.rs", "fn one() {}\nfn two() {}\n");
+    place.put("src/two.rs", "fn two() {}\n");
+    // Models name files by whole paths.
+    let file = place.work().join("src/one.rs").display().to_string();
+    let grep = |mode: &str| tool("Grep", json!({"pattern": "fn two", "output_mode": mode}));
+    let model = model(
+        Script::new()
+            .reply([
+                tool("Read", json!({"file_path": file})),
+                grep("files_with_matches"),
+                grep("content"),
+                grep("count"),
+                tool("Glob", json!({"pattern": "src/one.*"})),
+            ])
+            .reply([tool("Bash", json!({"command": "sleep 1.2; false", "description": "Fail"}))])
+            .reply([text("Looked.")]),
+    );
+    let mut command = place.pelton(["--allowedTools", "Bash", "--", "go"]);
+    command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    let seat = Seat::with(command, 100, 30);
+    seat.sees("Looked.");
+    seat.rests();
+    let rows = seat.rows();
+    let tree: Vec<&String> = rows.iter().filter(|row| row.starts_with("├─")).collect();
+    let expected = [
+        "├─ Reading src/one.rs · 2 lines",
+        "├─ Searching fn two · 2 files",
+        "├─ Searching fn two · 2 lines",
+        "├─ Searching fn two · 2 lines in 2 files",
+        "├─ Finding src/one.* · 1 file",
+    ];
+    assert_eq!(tree[..5], expected, "{rows:#?}");
+    // Why stands in front of how long.
+    assert!(tree[5].starts_with("├─ Running sleep 1.2; false · failed: Exit code 1 · 1."), "{rows:#?}");
+    // Six calls in two turns, and a third that calls nothing.
+    assert!(rows.iter().any(|row| row.starts_with("└─ 3 turns · 6 tool calls · ")), "{rows:#?}");
 }
 
 #[test]

@@ -313,12 +313,23 @@ fn what_was_chosen_goes_along_into_a_branch() {
     seat.until("it says the same there", |seat| {
         seat.rows().iter().filter(|row| row.starts_with("model claude-opus-4-5 · mode plan")).count() == 2
     });
-    // What was spent before is no longer there to be spent.
-    let rows = seat.rows().join("\n");
-    assert!(!rows.rsplit("this is a branch now").next().unwrap().contains("of $5.00"), "{rows}");
+    // What was spent before counts, and is told.
+    let spent = |seat: &Seat| {
+        let screen = seat.screen();
+        let line = screen.lines().rev().find(|row| row.contains(" of $5.00")).unwrap_or_default().to_owned();
+        line.split('$')
+            .nth(1)
+            .and_then(|told| told.split(' ').next()?.parse::<f64>().ok())
+            .unwrap_or_default()
+    };
+    let before = spent(&seat);
+    assert!(before > 0.0, "{}", seat.screen());
+    seat.types("/cost\r");
+    seat.sees("of it before the session was gone on with here");
     seat.types("two\r");
     seat.until("the branch is asked", |_| model.requests().len() == 2);
     assert_eq!(model.requests()[1].body["model"], "claude-opus-4-5");
+    seat.until("both are told", |seat| spent(seat) > before);
 }
 
 #[test]

@@ -156,6 +156,41 @@ fn a_session_is_picked_from_a_list() {
 }
 
 #[test]
+fn sessions_are_called_by_what_somebody_typed_and_found_by_that() {
+    let place = Place::new();
+    let model = always("Well.");
+    for words in ["<b>bold</b> is not bold", "!echo by hand"] {
+        let mut seat = Seat::at(&place, &model, []);
+        seat.sees("asks before changes");
+        seat.types(&format!("{words}\r"));
+        seat.sees("Well.");
+        seat.rests();
+        seat.types("\u{4}");
+        assert_eq!(seat.ends(), Some(0));
+    }
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("asks before changes");
+    seat.types("/resume nothing like it\r");
+    seat.sees("no session here is called nothing like it");
+    seat.sees("Go on with");
+    let rows = seat.rows();
+    for words in ["<b>bold</b> is not bold", "!echo by hand"] {
+        assert!(rows.iter().any(|row| row.ends_with(&format!("ago  {words}"))), "{rows:#?}");
+    }
+    seat.types("\u{1b}");
+    seat.sees_no_more("Go on with");
+    // One that is not there is no reason to leave this one.
+    seat.types("/resume 7c1b7a54-6f6e-4a3a-9b62-0d2f4f0d1c11\r");
+    seat.sees("there is no session 7c1b7a54");
+    seat.types("/resume <b>bold</b> is not bold\r");
+    seat.sees("> <b>bold</b> is not bold\n\nWell.");
+    seat.types("\u{1b}");
+    seat.sees("Esc again to go back");
+    seat.types("\u{1b}");
+    seat.sees("❯ <b>bold</b> is not bold");
+}
+
+#[test]
 fn a_session_is_picked_by_its_number_where_there_are_no_keys() {
     let place = Place::new();
     let model = always("Well.");

@@ -26,6 +26,7 @@ fn goes_through(place: &Place, mut seat: Seat) {
     seat.sees("> ");
     seat.types("make it\r");
     seat.sees("1. Yes, this once (y)");
+    seat.sees("Type a number or a letter · 0: no, and stop");
     assert!(!place.has("made"));
     // An empty line answers nothing, nor do words that only have the letter of an answer in them.
     seat.types("\r");
@@ -84,6 +85,21 @@ fn a_dumb_terminal_is_told_the_same() {
     let mut command = place.pelton([]);
     command.asks(&model).env("TERM", "dumb").env("LANG", "C.UTF-8");
     goes_through(&place, Seat::with(command, 80, 24));
+}
+
+#[test]
+fn what_comes_with_the_command_is_told_and_what_is_no_text_ends_nothing() {
+    let place = Place::new();
+    let model = model(Script::new().step(pelton_testkit::Step::reply([text("Well.")]).always()));
+    let mut seat = Seat::at(&place, &model, ["--plain", "the first prompt"]);
+    seat.sees("> the first prompt");
+    seat.sees("Well.");
+    // As a terminal sends it that does not know UTF-8.
+    std::io::Write::write_all(&mut seat.device(), b"caf\xe9\n").unwrap();
+    seat.until("it is asked", |_| model.requests().len() == 2);
+    assert!(model.requests()[1].body["messages"].to_string().contains("caf\u{fffd}"));
+    seat.types("/exit\n");
+    assert_eq!(seat.ends(), Some(0));
 }
 
 #[test]

@@ -152,7 +152,9 @@ impl Seat {
     /// Waits until nothing runs any more.
     #[track_caller]
     pub fn rests(&self) {
-        self.sees_no_more("Esc interrupts");
+        let works =
+            |screen: &str| ["Esc interrupts", "Ctrl-C interrupts"].iter().any(|words| screen.contains(words));
+        self.until("nothing runs any more", |seat| !works(&seat.screen()));
     }
 
     #[track_caller]

@@ -119,6 +119,11 @@ fn two_escapes_take_the_conversation_and_files_back() {
     seat.types("b");
     seat.sees("> make it");
     seat.until("the file is gone", |_| !place.has("made.txt"));
+    // What is above stays as it is: nothing of it is told again, and it is said what of it counts.
+    seat.sees("back to before “make it”: what was said since does not count any more");
+    assert_eq!(seat.rows().iter().filter(|row| *row == "Hello.").count(), 1, "{:#?}", seat.rows());
+    // Nor is what was spent forgotten.
+    seat.sees("context · $0.");
     // The words are there to be written again.
     seat.types(" differently\r");
     seat.sees("Other.");
@@ -137,6 +142,9 @@ fn a_command_line_of_ones_own_runs_unasked_and_the_model_answers_to_it() {
     seat.until("the command has run", |_| place.has("made"));
     seat.sees("by hand");
     seat.sees("I saw it.");
+    let rows = seat.rows();
+    let at = rows.iter().rposition(|row| row == "by hand").unwrap();
+    assert_eq!(rows[at + 1..at + 3], ["", "I saw it."], "{rows:#?}");
     let told = model.requests().last().unwrap().body["messages"].to_string();
     assert!(told.contains("<bash-input>echo by hand > made; cat made</bash-input>"), "{told}");
 }
@@ -187,4 +195,11 @@ fn a_question_that_nobody_does_anything_about_goes_on_without_them() {
     assert!(told.contains("Left"), "{told}");
     assert!(told.contains("nobody answered: the user may be away"), "{told}");
     assert!(told.contains("Nobody answered in time"), "{told}");
+    seat.rests();
+    let rows = seat.rows();
+    let at = |words: &str| {
+        rows.iter().position(|row| row.starts_with(words)).unwrap_or_else(|| panic!("{words}: {rows:#?}"))
+    };
+    assert_eq!(rows[at("├─ Asking you · answered") + 1], "│  Which way? Left", "{rows:#?}");
+    assert_eq!(rows[at("├─ Asking you · not answered") + 1], "│  nobody answered in time", "{rows:#?}");
 }

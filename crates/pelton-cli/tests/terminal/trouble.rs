@@ -50,10 +50,19 @@ fn a_budget_that_is_used_up_ends_it_in_a_line() {
     let place = Place::new();
     let step = || Step::reply([tool("Glob", json!({"pattern": "*"}))]).usage("output_tokens", 100_000);
     let model = model(Script::new().step(step()).step(step()).reply([text("Never.")]));
-    let seat = Seat::at(&place, &model, ["--max-budget-usd", "0.5", "--model", "claude-sonnet-5", "go"]);
+    let mut seat = Seat::at(&place, &model, ["--max-budget-usd", "0.5", "--model", "claude-sonnet-5", "go"]);
     seat.sees("udget");
     seat.sees("of $0.50");
     seat.rests();
+    seat.types("again\r");
+    let told = |seat: &Seat| -> Vec<String> {
+        let about = ["udget", "money", "spent"];
+        let is_about = |row: &String| !row.starts_with('│') && about.iter().any(|word| row.contains(word));
+        seat.rows().into_iter().filter(is_about).collect()
+    };
+    seat.until("it is told again", |seat| told(seat).len() >= 2);
+    seat.rests();
+    assert_eq!(told(&seat), ["Reached maximum budget ($0.5)", "Reached maximum budget ($0.5)"]);
     assert!(!seat.rows().join("\n").contains("Never."), "{:#?}", seat.rows());
 }
 
@@ -84,6 +93,37 @@ fn an_agent_is_a_branch_while_it_works_and_a_line_when_it_is_done() {
 }
 
 #[test]
+fn an_agent_that_nobody_waits_for_is_told_of_when_it_begins_and_when_it_is_done() {
+    let place = Place::new();
+    let input = json!({"description": "Look around", "prompt": "look", "run_in_background": true});
+    let child = || When::any().system("working for another agent");
+    let model = model(
+        Script::new()
+            .step(Step::reply([tool("Glob", json!({"pattern": "*"})), gate("look")]).when(child().nth(1)))
+            .step(Step::reply([text("Nothing there.")]).when(child()))
+            .reply([tool("Agent", input)])
+            .reply([text("It looks around.")])
+            .reply([text("It saw nothing.")]),
+    );
+    let seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("It looks around.");
+    seat.rests();
+    model.open("look");
+    seat.sees("It saw nothing.");
+    seat.rests();
+    let rows = seat.rows();
+    let at = |words: &str| {
+        rows.iter().position(|row| row.starts_with(words)).unwrap_or_else(|| panic!("{words}: {rows:#?}"))
+    };
+    assert_eq!(rows[at("├─ Agent: Look around")], "├─ Agent: Look around · in the background", "{rows:#?}");
+    let done = at("! Look around (");
+    assert!(rows[done].contains(") completed · 1 tool call · "), "{rows:#?}");
+    // What the model says to that stands apart.
+    let answer = at("It saw nothing.");
+    assert!(answer > done && rows[answer - 1].is_empty(), "{rows:#?}");
+}
+
+#[test]
 fn a_command_is_seen_while_it_runs_and_thinking_is_told() {
     let place = Place::new();
     let script =
@@ -96,6 +136,7 @@ fn a_command_is_seen_while_it_runs_and_thinking_is_told() {
     );
     let seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
     seat.sees("thinking");
+    std::thread::sleep(std::time::Duration::from_millis(1_200));
     model.open("think");
     // The end of what it says: lines are told as they come, and not more often than they can be read.
     seat.sees("│  step 20");
@@ -104,6 +145,8 @@ fn a_command_is_seen_while_it_runs_and_thinking_is_told() {
     seat.rests();
     let rows = seat.rows();
     assert!(!rows.iter().any(|row| row.contains("│  step")), "it is folded: {rows:#?}");
+    // How long it thought is told, also where what it thought is not.
+    assert!(rows.iter().any(|row| row.starts_with("∴ thought for ")), "{rows:#?}");
     // In one row, whose end says what came of it.
     let told = rows.iter().find(|row| row.starts_with("├─ Running i=0;")).unwrap();
     assert!(told.ends_with("… · 20 lines"), "{rows:#?}");

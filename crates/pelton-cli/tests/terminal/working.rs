@@ -291,12 +291,18 @@ fn what_is_done_to_the_context_is_one_true_line() {
     assert_eq!(told.len(), 2, "{rows:#?}");
     let figures = |row: &str| {
         let (before, after) =
-            row.trim_end_matches(" tokens").rsplit_once(": ").unwrap().1.split_once(" → ").unwrap();
+            row.split(" tokens").next().unwrap().rsplit_once(": ").unwrap().1.split_once(" → ").unwrap();
         (before.parse::<u64>().unwrap(), after.parse::<u64>().unwrap())
     };
     assert!(told[0].starts_with("! the conversation was summed up: "), "{told:?}");
     let ((before, after), (again, back)) = (figures(told[0]), figures(told[1]));
     assert!(after < before && again < back, "{told:?}");
+    // And nothing else is said of it.
+    let below = |command: &str| {
+        let at = rows.iter().position(|row| row == command).unwrap();
+        rows[at + 1..].iter().take_while(|row| !row.starts_with('>')).filter(|row| !row.is_empty()).count()
+    };
+    assert_eq!((below("> /compact"), below("> /uncompact")), (1, 1), "{rows:#?}");
 }
 
 #[test]
@@ -338,7 +344,8 @@ fn what_ends_because_the_session_is_left_is_named() {
             .reply([sleeps("Sleep long")])
             .reply([text("It runs.")])
             .reply([sleeps("Sleep on")])
-            .reply([text("That, too.")]),
+            .reply([text("That, too.")])
+            .reply([gate("never"), text("Unheard.")]),
     );
     let mut seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
     seat.sees("It runs.");
@@ -350,8 +357,12 @@ fn what_ends_because_the_session_is_left_is_named() {
     seat.types("more\r");
     seat.sees("That, too.");
     seat.rests();
+    // So are questions that nobody has answered.
+    seat.types(&format!("/btw who waits, {}\r", "and waits ".repeat(20)));
+    seat.sees("? who waits");
     seat.types("/exit\r");
     assert_eq!(seat.ends(), Some(0));
     let rows = seat.rows();
     assert!(rows.iter().any(|row| row.starts_with("ends with this session: Sleep on (")), "{rows:#?}");
+    assert!(rows.iter().any(|row| row.starts_with("not answered any more: who waits, and")), "{rows:#?}");
 }

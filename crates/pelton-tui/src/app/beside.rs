@@ -5,6 +5,7 @@ use std::time::Duration;
 use ratatui_core::text::{Line, Span};
 
 use super::{App, Effect};
+use crate::cells::cut;
 use crate::clean;
 use crate::markdown;
 use crate::theme::Role;
@@ -28,9 +29,9 @@ impl App {
         self.beside.first().map(|beside| beside.since)
     }
 
-    /// How many wait.
-    pub fn waiting_beside(&self) -> usize {
-        self.beside.len()
+    /// Those that wait.
+    pub fn waiting_beside(&self) -> Vec<String> {
+        self.beside.iter().map(|beside| beside.question.clone()).collect()
     }
 
     /// One does not wait any more. Its words.
@@ -51,10 +52,10 @@ impl App {
         if !self.ends_apart() {
             self.finished.push(Line::default());
         }
+        // All of it stands where it was asked.
         let asked = clean::line(question.lines().next().unwrap_or_default());
-        let rows = crate::feed::wrapped(&format!("beside: {asked}"), self.columns);
-        let style = self.theme.style(Role::Accent);
-        self.finished.extend(rows.into_iter().map(|row| Line::styled(row, style)));
+        let row = cut(&format!("beside: {asked}"), self.columns);
+        self.finished.push(Line::styled(row, self.theme.style(Role::Accent)));
         match answer {
             Ok(words) => {
                 self.finished.extend(markdown::lines(words, self.columns, self.theme));

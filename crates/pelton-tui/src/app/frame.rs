@@ -82,13 +82,15 @@ impl App {
                 (false, true) => "ends",
                 (false, false) => "works",
             };
+            // At a question Esc gives no answer to it.
+            let key = if self.is_asking() { "Ctrl-C" } else { "Esc" };
             let tokens = match self.status.output_tokens {
                 0 => String::new(),
                 tokens => format!(" · {tokens} tokens"),
             };
             below.push(Line::from(vec![
                 Span::styled("● ", self.theme.style(Role::Accent)),
-                Span::styled(format!("{doing} {took}{tokens} · Esc interrupts").replace("  ", " "), faint),
+                Span::styled(format!("{doing} {took}{tokens} · {key} interrupts").replace("  ", " "), faint),
             ]));
         }
         below.splice(0..0, self.beside_lines(now));

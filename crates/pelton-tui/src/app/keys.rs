@@ -131,8 +131,8 @@ impl App {
             None => return Vec::new(),
         };
         // A command of the engine's is no words for the model: it is its own turn.
-        let when = if said.text.trim().starts_with('/') { When::Later } else { when };
-        self.waiting.push(Waiting { id: None, said: said.clone(), when });
+        let when = if said.is_command() { When::Later } else { when };
+        self.waiting.push(Waiting { id: None, said: said.clone(), when, is_told: false });
         vec![Effect::Queue { said, when }]
     }
 
@@ -229,7 +229,12 @@ impl App {
             Outcome::Answered(id, answer, told) => {
                 match told {
                     Told::Nothing => {}
-                    Told::Line(line) => self.say(&line, Role::Faint),
+                    Told::Not { call, word, words, what } => {
+                        // A call of an agent's has no line of its own.
+                        if !self.feed.ends_as(&call, word, &words) {
+                            self.say(&format!("{word}: {what}"), Role::Faint);
+                        }
+                    }
                     Told::Below(call, lines) => self.feed.below(&call, lines),
                 }
                 vec![Effect::Answer(id, answer)]

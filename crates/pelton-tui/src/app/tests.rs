@@ -153,7 +153,12 @@ fn what_is_live_fits_the_screen_and_the_caret_is_in_it() {
         app.begin(Some("go"), at(0));
         app.draft.set(&"line\n".repeat(30));
         for _ in 0..9 {
-            app.waiting.push(Waiting { id: None, said: crate::draft::said("waits"), when: When::Next });
+            app.waiting.push(Waiting {
+                id: None,
+                said: crate::draft::said("waits"),
+                when: When::Next,
+                is_told: false,
+            });
         }
         let live = app.live(at(10));
         assert!(live.lines.len() <= rows, "{} of {rows}", live.lines.len());

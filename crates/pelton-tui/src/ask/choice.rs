@@ -250,12 +250,19 @@ impl Choice {
 
     /// The same where there are no keys.
     pub fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-        let (mut lines, keys) = match (&self.words, self.several) {
-            (Some(_), _) => (Vec::new(), "Say it in a line; an empty one says nothing."),
-            (None, true) => (self.rows(theme, columns, "  ").0, "Type numbers; 0 for none."),
-            (None, false) => (self.rows(theme, columns, "  ").0, "Type a number or a letter; 0 for none."),
+        let none = self.escape.replace("Esc", NONE);
+        let has_letters = self.answers.iter().any(|answer| answer.key.is_some());
+        let (mut lines, keys) = match (&self.words, self.several, has_letters) {
+            (Some(_), ..) => (Vec::new(), "Say it in a line; an empty one says nothing.".to_owned()),
+            (None, true, _) => (self.rows(theme, columns, "  ").0, format!("Type numbers · {none}")),
+            (None, false, true) => {
+                (self.rows(theme, columns, "  ").0, format!("Type a number or a letter · {none}"))
+            }
+            (None, false, false) => (self.rows(theme, columns, "  ").0, format!("Type a number · {none}")),
         };
-        lines.push(Line::styled(keys, theme.style(Role::Faint)));
+        lines.extend(
+            wrapped(&keys, columns).into_iter().map(|row| Line::styled(row, theme.style(Role::Faint))),
+        );
         lines
     }
 

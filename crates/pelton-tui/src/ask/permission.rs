@@ -4,10 +4,13 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use pelton::permission::{Access, Answer, Cause, Change, Destination, Mode, Part, Question, Update, Verdict};
+use pelton::permission::{
+    Access, Answer, Behavior, Cause, Change, Destination, Mode, Part, Question, Update, Verdict,
+};
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
+use super::Told;
 use super::choice::{self, Choice, Picked};
 use crate::clean;
 use crate::diff::{self, Layout};
@@ -111,10 +114,14 @@ impl Permission {
         }
     }
 
-    /// In a line, what became of it.
-    pub fn told(&self, answer: &Answer) -> Option<String> {
-        let Answer::Deny { .. } = answer else { return None };
-        Some(format!("refused: {}", what(&self.question)))
+    /// What is told of an answer: that it runs is seen.
+    pub fn told(&self, answer: &Answer, picked: &Picked) -> Told {
+        let Answer::Deny { .. } = answer else { return Told::Nothing };
+        let words = match picked {
+            Picked::Answers(_, words) => words.trim().to_owned(),
+            Picked::Nothing => String::new(),
+        };
+        Told::Not { call: Arc::clone(self.call()), word: "refused", words, what: what(&self.question) }
     }
 
     /// What it is about, whole.
@@ -182,7 +189,13 @@ fn scope(update: &Update) -> String {
         Destination::UserSettings => "kept for you everywhere",
         _ => "for this run",
     };
-    format!("{} ({place})", changed(update))
+    let change = match &update.change {
+        Change::AddRules(Behavior::Allow, rules) => {
+            rules.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }
+        _ => changed(update),
+    };
+    format!("{change} ({place})")
 }
 
 /// The whole command, with what cannot be seen made visible.

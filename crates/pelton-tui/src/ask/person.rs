@@ -6,6 +6,7 @@ use pelton::permission::{Answer, Question};
 use ratatui_core::text::Line;
 use serde_json::{Map, Value};
 
+use super::Told;
 use super::choice::{self, Choice, Picked};
 use crate::clean;
 use crate::paint::{Caret, Live};
@@ -103,13 +104,18 @@ impl Person {
         Answer::Allow { updated_input: Some(input), updates: Vec::new() }
     }
 
-    /// What was answered, a line for each question.
-    pub fn told(answer: &Answer) -> Vec<String> {
-        let Answer::Allow { updated_input: Some(input), .. } = answer else { return Vec::new() };
+    /// What was answered, a line for each question; or why nothing was.
+    pub fn told(&self, answer: &Answer, why_not: &str) -> Told {
+        let call = Arc::clone(&self.call);
+        let Answer::Allow { updated_input: Some(input), .. } = answer else {
+            let what = self.asked.first().map(|asked| clean::line(&asked.question)).unwrap_or_default();
+            return Told::Not { call, word: "not answered", words: why_not.to_owned(), what };
+        };
         let line = |(question, answer): (&String, &Value)| {
             format!("{} {}", clean::line(question), clean::line(answer.as_str().unwrap_or_default()))
         };
-        input["answers"].as_object().into_iter().flatten().map(line).collect()
+        let lines = input["answers"].as_object().into_iter().flatten().map(line);
+        Told::Below(call, lines.collect())
     }
 
     pub fn live(&self, theme: &Theme, columns: usize) -> Live {

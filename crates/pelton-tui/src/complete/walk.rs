@@ -169,14 +169,18 @@ pub fn directories(cwd: &Path, home: Option<&Path>, typed: &str, most: usize) ->
         _ => cwd.join(parent),
     };
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    let entries = entries.take(DIRECTORY_NAMES_MAX).flatten();
-    // A link to a directory is one, too.
+    let fits = |name: &str| name.starts_with(begins) && (begins.starts_with('.') || !name.starts_with('.'));
     let found = entries
-        .filter(|entry| entry.path().is_dir())
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = found
-        .filter(|name| name.starts_with(begins) && (begins.starts_with('.') || !name.starts_with('.')))
-        .collect();
+        .take(DIRECTORY_NAMES_MAX)
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().is_some_and(fits));
+    // A link to a directory is one, too. Only these are looked at: the file system says of most others what they are.
+    let is_dir = |entry: &fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_symlink() => entry.path().is_dir(),
+        kind => kind.is_ok_and(|kind| kind.is_dir()),
+    };
+    let mut names: Vec<String> =
+        found.filter(is_dir).filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     let path = |name: String| Found { path: format!("{parent}{name}/"), fits: Vec::new() };
     names.into_iter().take(most).map(path).collect()
@@ -209,6 +213,12 @@ mod tests {
                 directories(&work, Some(&home), typed, 9).into_iter().map(|found| found.path).collect();
             assert_eq!(found, expected, "{typed:?}");
         }
+        // However many files stand between them.
+        for number in 0..3_000 {
+            fs::write(work.join(format!("on-{number}")), "").unwrap();
+        }
+        let found = directories(&work, None, "on", 9);
+        assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(directories(&work, None, "o", 2).len(), 2);
         let absolute = format!("{}/oth", dir.path().display());
         assert_eq!(

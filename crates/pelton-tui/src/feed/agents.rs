@@ -1,10 +1,11 @@
 //! Sub-agents, as branches of the call that started them: their newest calls while they run, a sum at their end.
 
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::event::{AgentFacts, AgentNews, AgentWork, Event};
+use pelton::event::{AgentEnd, AgentFacts, AgentNews, AgentWork, Event};
 use pelton::history::Kind;
 use pelton_serve::progress::{doing, measure, worked};
 use ratatui_core::text::{Line, Span};
@@ -27,6 +28,8 @@ struct Branch {
     calls: VecDeque<Twig>,
     summary: Option<String>,
     done: AgentWork,
+    /// Nobody waits for it.
+    is_beside: bool,
 }
 
 struct Twig {
@@ -41,14 +44,38 @@ impl Agents {
         self.running.clear();
     }
 
-    pub fn heard(&mut self, agent: &AgentFacts, news: &AgentNews, now: Duration) {
+    /// Something has happened to an agent: what is to be told of it in a line of its own.
+    pub fn heard(
+        &mut self,
+        agent: &AgentFacts,
+        news: &AgentNews,
+        cwd: &Path,
+        now: Duration,
+    ) -> Option<String> {
         let branch = self.running.entry(Arc::clone(&agent.call)).or_default();
+        branch.is_beside |= agent.beside;
+        let named = || format!("{} ({})", clean::line(&agent.description), agent.id);
         match news {
+            // What agents of agents do is theirs.
+            AgentNews::Beside(_) if agent.parent.is_none() => {
+                branch.is_beside = true;
+                return Some(format!("in the background: {}", named()));
+            }
+            // Its call is over since.
+            AgentNews::Ended { end, done, output: Some(_) } => {
+                self.running.remove(&agent.call);
+                let end = match end {
+                    AgentEnd::Completed => "completed",
+                    AgentEnd::Failed => "failed",
+                    _ => "stopped",
+                };
+                return agent.parent.is_none().then(|| format!("{} {end} · {}", named(), worked(done)));
+            }
             AgentNews::Told(event) => match &**event {
                 Event::ToolStarted(started) => {
                     branch.calls.push_back(Twig {
                         call: Arc::clone(&started.call),
-                        doing: doing(&started.tool, &started.input),
+                        doing: doing(&started.tool, &started.input, cwd),
                         since: now,
                         told: None,
                     });
@@ -76,11 +103,15 @@ impl Agents {
             }
             _ => {}
         }
+        None
     }
 
-    /// What an agent has done, at its end.
+    /// What an agent has done, at the end of its call.
     pub fn end(&mut self, call: &str) -> Option<String> {
-        self.running.remove(call).map(|branch| worked(&branch.done))
+        self.running.remove(call).map(|branch| match branch.is_beside {
+            true => "in the background".to_owned(),
+            false => worked(&branch.done),
+        })
     }
 
     pub fn live(&self, call: &str, theme: &Theme, now: Duration, columns: usize) -> Vec<Line<'static>> {

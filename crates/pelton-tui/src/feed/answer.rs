@@ -74,9 +74,12 @@ impl Answer {
         }
     }
 
-    /// It does not think any more.
-    pub fn thought(&mut self) {
-        self.thinking = None;
+    /// Something else begins: it has thought until now, whether or not it was said what.
+    pub fn thought(&mut self, now: Duration) -> Vec<Line<'static>> {
+        if let Some(thinking) = &mut self.thinking {
+            thinking.last = now;
+        }
+        self.end_thinking()
     }
 
     /// More words: what is finished with them.

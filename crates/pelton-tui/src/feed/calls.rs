@@ -1,12 +1,13 @@
 //! What the tools do, as a tree. A call that runs is live, with the tail of what it says; one that has ended is a line.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pelton::event::ToolStarted;
 use pelton::history::Entry;
-use pelton_serve::progress::{brought, doing, measure, result_text, seconds};
+use pelton_serve::progress::{Took, brought, doing, measure, result_text, seconds};
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
@@ -29,8 +30,11 @@ const TELLS_TIME_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Calls {
     theme: Theme,
+    /// Where the session works: files below are named from there.
+    pub cwd: PathBuf,
     /// In the order in which they began. The engine bounds how many run.
     running: Vec<Running>,
+    took: Took,
 }
 
 struct Running {
@@ -44,6 +48,8 @@ struct Running {
     below: Vec<String>,
     /// It was told that it runs.
     is_announced: bool,
+    /// What came of it, if the user let nothing come of it.
+    end: Option<&'static str>,
 }
 
 /// The name of a command line of the user's own: calls of models have others.
@@ -51,7 +57,7 @@ pub(super) const OWN: &str = "own";
 
 impl Calls {
     pub fn new(theme: Theme) -> Self {
-        Self { theme, running: Vec::new() }
+        Self { theme, cwd: PathBuf::new(), running: Vec::new(), took: Took::default() }
     }
 
     pub fn dress(&mut self, theme: Theme) {
@@ -71,12 +77,13 @@ impl Calls {
         self.running.push(Running {
             call: Arc::clone(call),
             tool: Arc::clone(tool),
-            doing: doing(tool, input),
+            doing: doing(tool, input, &self.cwd),
             input: input.clone(),
             since: now,
             tail: VecDeque::new(),
             below: Vec::new(),
             is_announced: false,
+            end: None,
         });
     }
 
@@ -134,6 +141,16 @@ impl Calls {
         }
     }
 
+    /// The user lets nothing come of a call, and says why. Whether it is known.
+    pub fn ends_as(&mut self, call: &str, word: &'static str, words: &str) -> bool {
+        let Some(running) = self.running.iter_mut().find(|running| &*running.call == call) else {
+            return false;
+        };
+        running.end = Some(word);
+        running.below.extend(words.lines().map(clean::line));
+        true
+    }
+
     /// What a call that runs does, its tool and its input.
     pub fn known(&self, call: &str) -> Option<(&str, &Arc<str>, &Value)> {
         let running = self.running.iter().find(|running| &*running.call == call)?;
@@ -160,41 +177,51 @@ impl Calls {
         let running = at.map(|at| self.running.remove(at));
         let doing = running.as_ref().map_or("Call", |running| &running.doing);
         let work = agents.end(call);
-        let mut told = match (&running, is_error, work) {
-            (_, true, _) => "failed".to_owned(),
-            (_, false, Some(work)) => work,
-            (Some(running), false, None) => brought(&running.tool, &running.input, entry),
+        let took = running.as_ref().and_then(|running| self.took.of(running.since, now));
+        let took = took.filter(|took| *took >= TELLS_TIME_AFTER);
+        let timed = |told: String| match took {
+            Some(took) if told.is_empty() => seconds(took),
+            Some(took) => format!("{told}{DOT}{}", seconds(took)),
+            None => told,
+        };
+        let end = running.as_ref().and_then(|running| running.end).filter(|_| is_error);
+        let told = match (&running, is_error, work) {
+            // What the model is told of it the user knows.
+            _ if end.is_some() => end.unwrap_or_default().to_owned(),
+            (_, true, _) => return self.failed(doing, timed, entry, columns),
+            (_, false, Some(work)) => timed(work),
+            (Some(running), false, None) => timed(brought(&running.tool, &running.input, entry)),
             (None, false, None) => measure(entry),
         };
-        if let Some(running) = &running {
-            let took = now.saturating_sub(running.since);
-            if took >= TELLS_TIME_AFTER {
-                told += &format!(" · {}", seconds(took));
-            }
-        }
-        if is_error {
-            return self.failed(doing, &told, entry, columns);
-        }
         let mut lines = vec![self.line("├─ ", doing, &told, false, columns)];
         if let Some(running) = running {
             let below = running.below.iter().flat_map(|line| wrapped(line, columns.saturating_sub(3)));
             lines.extend(below.map(|row| self.below(&row)));
+            if is_error {
+                return lines;
+            }
             lines.extend(edits::of_result(&self.theme, &running.tool, &running.input, entry, columns));
         }
         lines
     }
 
     /// A call that failed: why stands behind it, or below where there is no room.
-    fn failed(&self, doing: &str, told: &str, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
+    fn failed(
+        &self,
+        doing: &str,
+        timed: impl Fn(String) -> String,
+        entry: &Entry,
+        columns: usize,
+    ) -> Vec<Line<'static>> {
         let text = result_text(entry).replace("<tool_use_error>", "").replace("</tool_use_error>", "");
         let why = clean::line(text.lines().next().unwrap_or_default());
-        let whole = self.line("├─ ", doing, &format!("{told}: {why}"), true, usize::MAX);
+        let whole = self.line("├─ ", doing, &timed(format!("failed: {why}")), true, usize::MAX);
         let mut lines = match whole.width() <= columns {
             true => vec![whole],
             false => {
                 let room = columns.saturating_sub(3);
                 let rows = wrapped(&cut(&why, room * WHY_ROWS_MAX), room);
-                let first = self.line("├─ ", doing, told, true, columns);
+                let first = self.line("├─ ", doing, &timed("failed".to_owned()), true, columns);
                 [first].into_iter().chain(rows.iter().map(|row| self.below(row))).collect()
             }
         };

@@ -23,10 +23,14 @@ pub(super) struct Notices {
     /// Nothing has come since.
     silent_since: Option<Duration>,
     compacting_since: Option<Duration>,
+    /// What there is to say about money, unless it is the end.
+    money: Option<String>,
     /// An error was told in words of its own.
     has_told_error: bool,
     /// What was last told to have changed in this submission.
     changed: Option<String>,
+    /// A command did what it was to do to the context, and it was told what.
+    has_told_reshaping: bool,
 }
 
 struct Retry {
@@ -48,8 +52,10 @@ impl Notices {
             retry: None,
             silent_since: None,
             compacting_since: None,
+            money: None,
             has_told_error: false,
             changed: None,
+            has_told_reshaping: false,
         }
     }
 
@@ -87,6 +93,16 @@ impl Notices {
 
     pub fn compacting(&mut self, now: Duration) {
         self.compacting_since = Some(now);
+    }
+
+    /// Something is to be said about money. Where it ends the submission, its end says so in a line of its own.
+    pub fn money(&mut self, words: &str) {
+        self.money = Some(words.to_owned());
+    }
+
+    /// It goes on all the same.
+    pub fn money_told(&mut self, columns: usize) -> Vec<Line<'static>> {
+        self.money.take().map(|words| self.notes(&words, columns)).unwrap_or_default()
     }
 
     /// Waiting is over: what of it stays in the conversation.
@@ -133,6 +149,8 @@ impl Notices {
         match event {
             Event::Cut { reason } => self.notes(&format!("the answer was cut: {reason}"), columns),
             Event::Informational { content, .. } => self.notes(content, columns),
+            // What a command did to the context is told in one line.
+            Event::CommandOutput { .. } if std::mem::take(&mut self.has_told_reshaping) => Vec::new(),
             Event::CommandOutput { content } => self.plain(content, Role::Text, columns),
             Event::Synthetic(said) => {
                 self.has_told_error = true;
@@ -148,7 +166,10 @@ impl Notices {
                 let (from, to) = (clean::line(from), clean::line(to));
                 self.notes(&format!("{from} does not answer: {to} is asked instead"), columns)
             }
-            Event::Context(ContextEvent::Boundary(boundary)) => self.notes(&reshaped(boundary), columns),
+            Event::Context(ContextEvent::Boundary(boundary)) => {
+                self.has_told_reshaping = matches!(boundary.level, Level::Manual | Level::Undo);
+                self.notes(&reshaped(boundary), columns)
+            }
             Event::Context(ContextEvent::Compacted(Err(why))) => {
                 self.notes(&format!("the conversation was not summed up: {why}"), columns)
             }
@@ -172,13 +193,17 @@ impl Notices {
     }
 
     /// How a submission ended.
-    pub fn result(&mut self, outcome: &Outcome, has_tree: bool) -> Vec<Line<'static>> {
+    pub fn result(&mut self, outcome: &Outcome, has_tree: bool, columns: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let has_told_error = std::mem::take(&mut self.has_told_error);
-        self.changed = None;
+        (self.changed, self.has_told_reshaping) = (None, false);
+        match outcome.terminal {
+            Terminal::BudgetExhausted => self.money = None,
+            _ => lines.extend(self.money_told(columns)),
+        }
         match outcome.terminal {
             Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
-                lines.push(self.note("interrupted: say what to do instead"));
+                lines.extend(self.notes("interrupted: say what to do instead", columns));
             }
             _ if outcome.is_error && !has_told_error => {
                 let words = match (&outcome.error, outcome.errors.is_empty()) {
@@ -196,12 +221,17 @@ impl Notices {
             if outcome.cost_usd > 0.0 {
                 words += &format!(" · ${:.4}", outcome.cost_usd);
             }
-            lines.push(Line::from(vec![Span::styled("└─ ", faint), Span::styled(words, faint)]));
+            let rows = wrapped(&words, columns.saturating_sub(3)).into_iter().enumerate();
+            lines.extend(rows.map(|(at, row)| {
+                let mark = if at == 0 { "└─ " } else { "   " };
+                Line::from(vec![Span::styled(mark, faint), Span::styled(row, faint)])
+            }));
         }
         lines
     }
 
-    fn notes(&self, words: &str, columns: usize) -> Vec<Line<'static>> {
+    /// The same in as many rows as it takes.
+    pub fn notes(&self, words: &str, columns: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         for (at, row) in
             clean::words(words).lines().flat_map(|line| wrapped(line, columns.saturating_sub(2))).enumerate()
@@ -241,7 +271,8 @@ fn reshaped(boundary: &Boundary) -> String {
         Level::Undo => "a change of the context was undone",
         _ => "the context was changed",
     };
-    format!("{done}: {before} → {after} tokens")
+    let back = if boundary.level == Level::Manual { " (/uncompact undoes it)" } else { "" };
+    format!("{done}: {before} → {after} tokens{back}")
 }
 
 /// What may run from now on, in words.

@@ -16,6 +16,21 @@ fn lines_are_broken_between_words() {
 }
 
 #[test]
+fn what_was_typed_is_told_from_what_was_put_around_it() {
+    for (recorded, typed) in [
+        ("  hello\nthere ", "hello\nthere"),
+        ("<b>bold</b> is not bold", "<b>bold</b> is not bold"),
+        ("<bash-input>ls -l</bash-input>\n<bash-output>a b</bash-output>", "!ls -l"),
+        ("<bash-input>ls -l", ""),
+        ("<system-reminder>\nnobody typed this</system-reminder>", ""),
+        ("<command-name>/x</command-name>", ""),
+        ("<local-command-stdout></local-command-stdout>", ""),
+    ] {
+        assert_eq!(as_typed(recorded), typed, "{recorded}");
+    }
+}
+
+#[test]
 fn an_answer_that_has_begun_keeps_its_words_and_its_looks_in_other_colours() {
     let theme = |name: &str| {
         Theme::new(

@@ -18,6 +18,7 @@ use crate::clean;
 use crate::commands::{self, Own};
 use crate::complete::palette::Entry;
 use crate::draft::said;
+use crate::feed::as_typed;
 use crate::input::Submission;
 use crate::status::mode_words;
 use crate::theme::Role;
@@ -65,7 +66,7 @@ impl Session<'_> {
             Own::Plugin => {
                 let words = if arguments.is_empty() { "list" } else { arguments };
                 let words = ["plugin"].into_iter().chain(words.split_whitespace());
-                self.ask_program(words.map(str::to_owned).collect());
+                self.ask_program(vec![words.map(str::to_owned).collect()]);
             }
             Own::ReloadPlugins => {
                 self.serve_with("reload_plugins", json!({}), |answer| Chore::Reloaded("plugin", answer));
@@ -82,7 +83,11 @@ impl Session<'_> {
             Own::Bashes => self.background(arguments),
             Own::Rename if arguments.is_empty() => self.name_session(),
             Own::Rename => self.rename(arguments),
-            Own::Doctor => self.ask_program(vec!["doctor".to_owned(), self.session_id.to_string()]),
+            Own::Doctor => {
+                let is_recorded = self.transcript.as_ref().is_some_and(|file| file.exists());
+                let of_record = is_recorded.then(|| vec!["doctor".to_owned(), self.session_id.to_string()]);
+                self.ask_program([vec!["doctor".to_owned()]].into_iter().chain(of_record).collect());
+            }
             // These need the engine, and so wait for it.
             Own::Plan
             | Own::Resume
@@ -135,7 +140,8 @@ impl Session<'_> {
                     file => file.to_owned(),
                 };
                 self.app.say(&format!("the conversation goes to {file}"), Role::Faint);
-                self.ask_program(["sessions", "export", &id, "--output", &file].map(str::to_owned).to_vec());
+                let words = ["sessions", "export", &id, "--output", &file];
+                self.ask_program(vec![words.map(str::to_owned).to_vec()]);
             }
             own => self.command(own, &arguments),
         }
@@ -160,11 +166,16 @@ impl Session<'_> {
     }
 
     fn cost(&mut self) {
-        let Some(outcome) = self.handles.last.clone() else {
+        let by_model = self.handles.last.as_ref().map(|outcome| outcome.by_model.clone()).unwrap_or_default();
+        if by_model.is_empty() && self.spent_before == 0.0 {
             return self.app.say("nothing was spent yet", Role::Faint);
-        };
-        let mut text = format!("${:.4} in all\n", outcome.cost_usd);
-        for (model, used) in &outcome.by_model {
+        }
+        let mut text = format!("${:.4} in all\n", self.spent());
+        if self.spent_before > 0.0 {
+            let _ =
+                writeln!(text, "  ${:.4} of it before the session was gone on with here", self.spent_before);
+        }
+        for (model, used) in &by_model {
             let usage = &used.usage;
             let cost = used.cost_usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${usd:.4}"));
             let _ = writeln!(
@@ -322,7 +333,7 @@ impl Session<'_> {
             .iter()
             .map(|task| {
                 let words = clean::line(&task.description);
-                format!("{} · {words} · says it to {}", task.id, task.output.display())
+                format!("{} · {words} · output in {}", task.id, task.output.display())
             })
             .collect();
         self.app.say(&format!("{}\n/bashes stop ID ends one", lines.join("\n")), Role::Text);
@@ -346,11 +357,23 @@ impl Session<'_> {
 
     fn resume(&mut self, engine: &Engine, wanted: &str) {
         if let Ok(id) = wanted.parse::<Uuid>() {
-            return self.leave(Left::For(id));
+            let dir = self.config_dir.as_deref();
+            return match dir.and_then(|dir| transcript::find_session(dir, &self.cwd, id)) {
+                Some(_) => self.leave(Left::For(id)),
+                None => self.app.say(&format!("there is no session {id}"), Role::Error),
+            };
         }
         let sessions = self.config_dir.as_deref().map(|dir| sessions_of(dir, &self.cwd)).unwrap_or_default();
         let own = engine.session_id();
-        let others = sessions.into_iter().filter(|(id, ..)| *id != own).collect();
+        let others: Vec<_> = sessions.into_iter().filter(|(id, ..)| *id != own).collect();
+        let mut named = others.iter().filter(|(_, name, _)| !wanted.is_empty() && name == wanted);
+        match (named.next(), named.next()) {
+            (Some((id, ..)), None) => return self.leave(Left::For(*id)),
+            (None, _) if !wanted.is_empty() => {
+                self.app.say(&format!("no session here is called {}", clean::line(wanted)), Role::Error);
+            }
+            _ => {}
+        }
         self.app.ask_session(others);
     }
 
@@ -394,12 +417,14 @@ pub fn sessions_of(config_dir: &Path, cwd: &Path) -> Vec<(Uuid, String, String)>
     let told = |one: Listed| {
         let facts = &one.facts;
         let words = facts.title.as_ref().or(facts.first_prompt.as_ref()).or(facts.last_prompt.as_ref());
-        let words = words.map_or("(nothing was asked)", String::as_str);
+        let words = words.map(|words| as_typed(words)).filter(|words| !words.is_empty());
+        let words = words.unwrap_or_else(|| "(nothing was asked)".to_owned());
         let ago = one.file.modified.elapsed().map(|ago| ago.as_secs()).unwrap_or_default();
         let when = match ago {
             0..60 => format!("{ago} s ago"),
             60..3_600 => format!("{} min ago", ago / 60),
             3_600..86_400 => format!("{} h ago", ago / 3_600),
+            86_400..172_800 => "1 day ago".to_owned(),
             _ => format!("{} days ago", ago / 86_400),
         };
         (one.file.id, words.split_whitespace().collect::<Vec<_>>().join(" "), when)

@@ -24,7 +24,7 @@ impl Session<'_> {
                 }
             };
         }
-        if self.app.waiting_beside() >= ASKED_BESIDE_MAX {
+        if self.app.waiting_beside().len() >= ASKED_BESIDE_MAX {
             let words = format!("{ASKED_BESIDE_MAX} questions wait for their answers already");
             return self.app.say(&words, Role::Error);
         }
@@ -43,7 +43,7 @@ impl Session<'_> {
     /// Has the model say what this session is called.
     pub(super) fn name_session(&mut self) {
         const WORDS: &str = "What would you call this conversation? Answer with two to six words that tell it from others, and nothing else.";
-        if !self.is_asked {
+        if !self.has_words {
             return self
                 .app
                 .say("/rename NAME: nothing was said yet that it could be called after", Role::Error);
@@ -56,9 +56,11 @@ impl Session<'_> {
     }
 
     pub(super) fn named(&mut self, answer: Result<String, String>) {
-        let name = answer.map(|words| words.lines().next().unwrap_or_default().trim().to_owned());
-        match name {
-            Ok(name) => self.rename(&name.chars().take(NAME_CHARS_MAX).collect::<String>()),
+        match answer {
+            Ok(words) => match name_in(&words).as_str() {
+                "" => self.app.say("it has no new name: the model found none", Role::Error),
+                name => self.rename(name),
+            },
             Err(why) => self.app.say(&format!("it has no new name: {why}"), Role::Error),
         }
     }
@@ -89,5 +91,32 @@ impl Session<'_> {
             self.app.tell_beside(&question, &answer);
             self.beside.last = Some((question, answer));
         }
+    }
+}
+
+/// The name that a model has found, without what it may have put around it.
+fn name_in(words: &str) -> String {
+    let line = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let around = |c: char| matches!(c, '"' | '\'' | '`' | '*' | '#' | '“' | '”' | '.') || c.is_whitespace();
+    line.trim_matches(around).chars().take(NAME_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_taken_out_of_what_stands_around_it() {
+        for (words, name) in [
+            ("Mending the parser", "Mending the parser"),
+            ("\n\"Mending the parser.\"\n\nBecause …", "Mending the parser"),
+            ("**Mending the parser**", "Mending the parser"),
+            ("# C# in five steps", "C# in five steps"),
+            ("…", "…"),
+            (" \n", ""),
+        ] {
+            assert_eq!(name_in(words), name, "{words:?}");
+        }
+        assert_eq!(name_in(&"x".repeat(500)).len(), NAME_CHARS_MAX);
     }
 }

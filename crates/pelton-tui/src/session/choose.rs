@@ -8,8 +8,9 @@ use ratatui_core::text::Line;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use crate::ask::choice::{Answer, Choice, Picked};
 use crate::ask::list::{Found, List};
-use crate::ask::within;
+use crate::ask::{Given, within};
 use crate::feed::wrapped;
 use crate::paint::{Caret, Live};
 use crate::terminal::{Input, Terminal};
@@ -20,16 +21,20 @@ const QUIET: Duration = Duration::from_millis(250);
 
 /// Asks whether something is wanted, below what is told about it. No is proposed, and meant by whoever leaves.
 pub async fn confirm(terminal: &mut Terminal, theme: Theme, told: &str, wanted: &str, not: &str) -> bool {
-    let answers = [not, wanted].map(|answer| (answer.to_owned(), String::new()));
-    let list = List::new("", answers.to_vec());
-    let lines: Vec<Line<'_>> = told.lines().map(Line::raw).collect();
+    let answers = [not, wanted].map(|answer| Answer::new(None, answer));
+    let choice = Choice::new("", answers.to_vec()).with_escape("Esc: no");
     let (columns, _) = terminal.size();
-    let wrapped = lines.iter().flat_map(|line| wrapped(&line.to_string(), columns)).map(Line::raw);
-    terminal.paint(&wrapped.collect::<Vec<_>>(), &Live::default());
-    if let Some(Input::Keys(keys)) = terminal.input() {
-        while let Ok(Some(Ok(_))) = timeout(QUIET, keys.next()).await {}
+    let mut lines: Vec<Line<'_>> =
+        told.lines().flat_map(|line| wrapped(line, columns)).map(Line::raw).collect();
+    // What is asked, and what comes after it, stands apart.
+    lines.push(Line::default());
+    terminal.paint(&lines, &Live::default());
+    match terminal.input() {
+        Some(Input::Keys(keys)) => while let Ok(Some(Ok(_))) = timeout(QUIET, keys.next()).await {},
+        Some(Input::Lines(lines)) => while let Ok(Some(_)) = timeout(QUIET, lines.recv()).await {},
+        None => {}
     }
-    matches!(answer(terminal, theme, list).await, Some(Found::Item(1)))
+    matches!(answer(terminal, theme, choice).await, Some(Picked::Answers(at, _)) if at == [1])
 }
 
 /// Asks which of these is gone on with: their ids, what they are called, when they were last written to.
@@ -45,26 +50,78 @@ pub async fn choose(
     }
 }
 
-/// What is found in a list; nothing, if nobody is there any more.
-async fn answer(terminal: &mut Terminal, theme: Theme, mut list: List) -> Option<Found> {
+/// A question that somebody answers.
+trait Asked {
+    /// What it is answered.
+    type Answer;
+    fn live(&self, theme: &Theme, columns: usize) -> Live;
+    /// The same where there are no keys.
+    fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>>;
+    fn given(&mut self, given: Given<'_>) -> Option<Self::Answer>;
+    fn paste(&mut self, text: &str);
+}
+
+impl Asked for List {
+    type Answer = Found;
+
+    fn live(&self, theme: &Theme, columns: usize) -> Live {
+        self.live(theme, columns)
+    }
+
+    fn told(&self, theme: &Theme, _columns: usize) -> Vec<Line<'static>> {
+        self.told(theme)
+    }
+
+    fn given(&mut self, given: Given<'_>) -> Option<Found> {
+        match given {
+            Given::Key(key) => self.key(key),
+            Given::Line(line) => self.line(line),
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.paste(text);
+    }
+}
+
+impl Asked for Choice {
+    type Answer = Picked;
+
+    fn live(&self, theme: &Theme, columns: usize) -> Live {
+        self.live(theme, columns)
+    }
+
+    fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        self.told(theme, columns)
+    }
+
+    fn given(&mut self, given: Given<'_>) -> Option<Picked> {
+        self.given(given)
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.paste(text);
+    }
+}
+
+/// What somebody answers; nothing, if nobody is there any more.
+async fn answer<A: Asked>(terminal: &mut Terminal, theme: Theme, mut asked: A) -> Option<A::Answer> {
     loop {
         terminal.ready().await;
+        let (columns, rows) = terminal.look_at_size().unwrap_or(terminal.size());
         if terminal.is_plain() {
-            terminal.paint(
-                &list.told(&theme),
-                &Live { caret: Some(Caret { row: 0, column: 0 }), ..Live::default() },
-            );
+            let asks = Live { caret: Some(Caret { row: 0, column: 0 }), ..Live::default() };
+            terminal.paint(&asked.told(&theme, columns), &asks);
         } else {
-            let (columns, rows) = terminal.look_at_size().unwrap_or(terminal.size());
-            terminal.paint(&[], &within(list.live(&theme, columns), rows));
+            terminal.paint(&[], &within(asked.live(&theme, columns), rows));
         }
         let keys = match terminal.input()? {
             Input::Keys(keys) => keys,
             Input::Lines(lines) => {
                 let line = lines.recv().await?;
                 terminal.line_ended();
-                if let Some(found) = list.line(&line) {
-                    return Some(found);
+                if let Some(answer) = asked.given(Given::Line(&line)) {
+                    return Some(answer);
                 }
                 continue;
             }
@@ -76,11 +133,11 @@ async fn answer(terminal: &mut Terminal, theme: Theme, mut list: List) -> Option
                 {
                     return None;
                 }
-                if let Some(found) = list.key(key) {
-                    return Some(found);
+                if let Some(answer) = asked.given(Given::Key(key)) {
+                    return Some(answer);
                 }
             }
-            Typed::Paste(text) => list.paste(&text),
+            Typed::Paste(text) => asked.paste(&text),
             Typed::Resize(columns, rows) => terminal.resize(columns, rows),
             _ => {}
         }

@@ -31,13 +31,15 @@ impl Session<'_> {
         let Some((logs, file)) = file else {
             return self.app.say("there is no place for a log of this session", Role::Error);
         };
-        let begins = self.log.is_none();
-        let since = match begins {
-            true => "It was switched on just now, so it holds nothing of what came before.",
-            false => "It was written from the start.",
+        let since = match (&self.log, self.log_is_late) {
+            (None, _) => "It was switched on just now, so it holds nothing of what came before.",
+            (Some(_), true) => {
+                "It was switched on in the middle of this session: of what came before nothing is in it."
+            }
+            (Some(_), false) => "It was written from the start.",
         };
-        if begins {
-            self.log = Some(logs.begin());
+        if self.log.is_none() {
+            (self.log, self.log_is_late) = (Some(logs.begin()), true);
         }
         self.app.say(&format!("what happens is noted in {}", file.display()), Role::Faint);
         // Whoever asks for that wants it read. A name that rules cannot say is asked about.

@@ -67,7 +67,7 @@ impl Session<'_> {
     /// What settings come to, or one of them changed: `key=value`, with dots where one is inside another.
     pub(super) fn config(&mut self, arguments: &str) {
         if arguments.is_empty() {
-            return self.ask_program(["config", "show", "--effective"].map(str::to_owned).to_vec());
+            return self.ask_program(vec![["config", "show", "--effective"].map(str::to_owned).to_vec()]);
         }
         let Some((key, value)) = arguments.split_once('=').filter(|(key, _)| !key.trim().is_empty()) else {
             return self.app.say("/config KEY=VALUE changes one of your own settings", Role::Error);

@@ -157,8 +157,12 @@ pub struct Standing {
     pub turned: Turned,
     /// What may run, as it was changed for the session alone.
     pub permitted: Vec<Update>,
-    /// What was spent since it began here.
+    /// What was spent since it began here, also in the sessions it goes on from.
     pub spent_usd: f64,
+    /// How long the model worked, likewise.
+    pub worked: Duration,
+    /// What happens inside is noted since somebody wanted that.
+    pub has_log: bool,
 }
 
 impl Session<'_> {
@@ -172,7 +176,9 @@ impl Session<'_> {
             mode: Some(mode).filter(|mode| mode != mode_before),
             turned: self.handles.dials.turned_since_start(),
             permitted: self.handles.permissions.changes_of_session(),
-            spent_usd: self.handles.cost.usd(),
+            spent_usd: self.spent(),
+            worked: self.app.worked,
+            has_log: self.log.is_some() && self.log_is_late,
         }
     }
 
@@ -191,6 +197,9 @@ impl Session<'_> {
             let words = clean::line(&task.description);
             self.app
                 .say(&format!("ends with this session: {words} ({})", clean::line(&task.id)), Role::Warning);
+        }
+        for question in self.app.waiting_beside() {
+            self.app.say(&format!("not answered any more: {}", clean::line(&question)), Role::Warning);
         }
         for need in std::mem::take(&mut self.needs) {
             let words = match need {

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use pelton::tools::Report;
 use pelton::{Engine, Prompt};
+use ratatui_core::text::Line;
 use serde_json::json;
 use tokio::process::Command;
 use tokio::sync::mpsc;
@@ -146,6 +147,8 @@ impl Session<'_> {
         if lines > LINES_SHOWN_MAX {
             self.app.say(&format!("… {} more lines", lines - LINES_SHOWN_MAX), Role::Faint);
         }
+        // What is answered to it stands apart.
+        self.app.put(vec![Line::default()]);
         let told = format!("<bash-input>{command}</bash-input>\n<bash-output>{words}</bash-output>");
         let is_answered = self.outside.model_answers && !cancel.is_cancelled();
         let kept = match Prompt::text(told) {
@@ -170,23 +173,27 @@ impl Session<'_> {
         }
     }
 
-    /// What this program says when it is asked so.
-    pub(super) fn ask_program(&mut self, words: Vec<String>) {
+    /// What this program says when it is asked so, one after the other.
+    pub(super) fn ask_program(&mut self, asked: Vec<Vec<String>>) {
         let Some(program) = self.outside.program.clone() else {
             return self.app.say("this program cannot be found any more", Role::Error);
         };
         let cwd = self.cwd.clone();
         self.chores.push(Box::pin(async move {
-            let mut command = Command::new(program);
-            command.args(&words).current_dir(cwd).stdin(Stdio::null()).kill_on_drop(true);
-            Chore::Said(match command.output().await {
-                Err(error) => error.to_string(),
-                Ok(output) => {
-                    let said = [output.stdout, output.stderr].concat();
-                    let said = String::from_utf8_lossy(&said);
-                    said.lines().take(LINES_SHOWN_MAX).collect::<Vec<_>>().join("\n")
-                }
-            })
+            let mut said = Vec::new();
+            for words in asked {
+                let mut command = Command::new(&program);
+                command.args(&words).current_dir(&cwd).stdin(Stdio::null()).kill_on_drop(true);
+                said.push(match command.output().await {
+                    Err(error) => error.to_string(),
+                    Ok(output) => {
+                        let said = [output.stdout, output.stderr].concat();
+                        let said = String::from_utf8_lossy(&said);
+                        said.lines().take(LINES_SHOWN_MAX).collect::<Vec<_>>().join("\n")
+                    }
+                });
+            }
+            Chore::Said(said.join("\n"))
         }));
     }
 }
