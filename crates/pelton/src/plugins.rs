@@ -312,9 +312,10 @@ impl Plugin {
 
     /// Their names: what is in them is no more part of it than what is in the scripts that hooks name.
     fn programs_power(&self) -> Option<Power> {
-        let dir = fs::read_dir(self.programs.as_ref()?).ok()?;
+        // A directory that cannot be listed may have programs in it all the same.
+        let entries = fs::read_dir(self.programs.as_ref()?).into_iter().flatten().flatten();
         let mut names: Vec<String> =
-            dir.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
         Some(Power::new(format!("plugins.{}.bin", self.id()), names.into()))
     }
