@@ -348,7 +348,7 @@ pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
         "ExitPlanMode" => "approved".to_owned(),
         "Grep" | "Glob" if is_none(&result_text(entry)) => "nothing found".to_owned(),
         "Grep" | "Glob" => found(entry).unwrap_or_else(|| measure(entry)),
-        "Bash" if input["run_in_background"] == true => BESIDE.to_owned(),
+        "Bash" | "Agent" | "Task" if input["run_in_background"] == true => BESIDE.to_owned(),
         _ => measure(entry),
     }
 }
