@@ -346,9 +346,10 @@ pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
         "AskUserQuestion" => "answered".to_owned(),
         "EnterPlanMode" => String::new(),
         "ExitPlanMode" => "approved".to_owned(),
+        "Bash" if is_silent(&result_text(entry)) => "no output".to_owned(),
         "Grep" | "Glob" if is_none(&result_text(entry)) => "nothing found".to_owned(),
         "Grep" | "Glob" => found(entry).unwrap_or_else(|| measure(entry)),
-        "Bash" if input["run_in_background"] == true => BESIDE.to_owned(),
+        "Bash" | "Agent" | "Task" if input["run_in_background"] == true => BESIDE.to_owned(),
         _ => measure(entry),
     }
 }
@@ -400,6 +401,12 @@ fn size(bytes: u64) -> String {
 /// Whether a search says that there is nothing.
 fn is_none(found: &str) -> bool {
     found.starts_with("No ") && found.trim_end().ends_with(" found.") && found.trim_end().lines().count() == 1
+}
+
+/// Whether a command said nothing: that is told to the model in words.
+fn is_silent(said: &str) -> bool {
+    let said = said.trim();
+    said.starts_with("[No output") && said.ends_with(']') && said.lines().count() == 1
 }
 
 /// How much a call brought: all of it, also where the model is shown a part.
@@ -455,6 +462,19 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_none(found), none, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_said_nothing_is_not_said_to_have_said_a_line() {
+        for (said, silent) in [
+            ("[No output.]", true),
+            ("[No output; exit code 1: nothing was found.]\n", true),
+            ("[No output.]\nor is there", false),
+            ("No output", false),
+            ("", false),
+        ] {
+            assert_eq!(is_silent(said), silent, "{said:?}");
         }
     }
 

@@ -380,7 +380,12 @@ impl App {
     /// What was folded since the last prompt is told whole.
     fn unfold(&mut self, now: Duration) {
         match self.feed.unfold() {
-            Some(lines) => self.put(lines),
+            Some(lines) => {
+                if !self.ends_apart() {
+                    self.put(vec![Line::default()]);
+                }
+                self.put(lines);
+            }
             None => self.hint("nothing is folded that was not shown", now),
         }
     }

@@ -28,6 +28,8 @@ use person::Person;
 /// Whoever is in the middle of a sentence has to pause for so long before keys are answers.
 const PAUSE: Duration = Duration::from_millis(600);
 
+/// Nobody has read a question that came so shortly before: a key that is pressed then was meant for what stood there.
+const GLANCE: Duration = Duration::from_millis(200);
 /// Stands in front of the answer that Enter gives.
 pub(crate) const MARK: &str = "❯ ";
 
@@ -96,6 +98,8 @@ pub(crate) struct Dialog {
     kind: Kind,
     /// When keys become answers; until then they are the input's.
     armed_at: Duration,
+    /// From then on it can have been read.
+    read_from: Duration,
 }
 
 enum Kind {
@@ -118,15 +122,15 @@ impl Dialog {
             Asked::Elicitation(elicitation) => Kind::Form(id, Form::of(&elicitation)),
         };
         let armed_at = typed.map_or(now, |last| last + PAUSE);
-        Self { kind, armed_at }
+        Self { kind, armed_at, read_from: now + GLANCE }
     }
 
     pub fn list(own: Own, list: List) -> Self {
-        Self { kind: Kind::List(own, list), armed_at: Duration::ZERO }
+        Self { kind: Kind::List(own, list), armed_at: Duration::ZERO, read_from: Duration::ZERO }
     }
 
     pub fn choice(own: Own, choice: Choice, body: Vec<Line<'static>>) -> Self {
-        Self { kind: Kind::Choice(own, choice, body), armed_at: Duration::ZERO }
+        Self { kind: Kind::Choice(own, choice, body), armed_at: Duration::ZERO, read_from: Duration::ZERO }
     }
 
     /// The question of the engine's that it is.
@@ -179,8 +183,14 @@ impl Dialog {
         }
     }
 
+    /// Whether a key is an answer.
     pub fn is_armed(&self, now: Duration) -> bool {
-        now >= self.armed_at
+        now >= self.armed_at.max(self.read_from)
+    }
+
+    /// Whether it waits for somebody to pause who goes on typing.
+    pub fn is_put_off(&self, now: Duration) -> bool {
+        now < self.armed_at
     }
 
     /// When it will be.

@@ -30,6 +30,26 @@ fn keys_that_were_typed_before_a_question_was_shown_are_no_answer() {
 }
 
 #[test]
+fn a_key_that_is_pressed_twice_answers_one_question() {
+    let place = Place::new();
+    let touch = |name: &str| tool("Bash", json!({"command": format!("touch {name}"), "description": "Make"}));
+    let model = model(Script::new().reply([touch("one"), touch("two")]).reply([text("Fine.")]));
+    let mut seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("  touch one");
+    seat.types("y");
+    seat.sees("  touch two");
+    // Nobody can have read the second by then.
+    seat.types_at_once("y");
+    seat.sees("once you pause");
+    seat.sees_no_more("once you pause");
+    assert!(place.has("one") && !place.has("two"), "{}", seat.screen());
+    seat.types("1");
+    seat.sees("Fine.");
+    assert!(place.has("two"));
+    seat.sees("> y");
+}
+
+#[test]
 fn whoever_begins_a_sentence_at_a_question_answers_nothing_with_it() {
     let place = Place::new();
     let bash = tool("Bash", json!({"command": "touch made", "description": "Make"}));

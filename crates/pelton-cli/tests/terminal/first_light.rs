@@ -44,6 +44,7 @@ fn loop_Z3_a_session_from_the_first_prompt_to_the_end() {
         rows.iter().position(|row| row.contains(words)).unwrap_or_else(|| panic!("{words}: {rows:#?}"))
     };
     assert!(at("> What is in notes.txt?") < at("Let me look."));
+    assert!(rows.iter().any(|row| row.starts_with("├─ Running touch made · no output")), "{rows:#?}");
     assert!(at("Let me look.") < at("├─ Reading notes.txt"));
     assert!(at("├─ Reading notes.txt") < at("├─ Running touch made"));
     assert!(at("├─ Running touch made") < at("It has two lines."));

@@ -20,6 +20,8 @@ use crate::place::{Commanded, Place};
 const PATIENCE: Duration = Duration::from_secs(90);
 /// How long the last words may take to be read once their writer has ended. Somebody else may still have the terminal open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// What somebody takes at least to read a question.
+const READING: Duration = Duration::from_millis(250);
 /// Rows above the screen that are kept.
 const SCROLLBACK: usize = 20_000;
 
@@ -88,7 +90,16 @@ impl Seat {
         &self.master
     }
 
+    /// Types. Whoever answers a question has read it before.
     pub fn types(&mut self, keys: &str) {
+        if ["❯ 1. ", "Ctrl-D declines"].iter().any(|shown| self.screen().contains(shown)) {
+            std::thread::sleep(READING);
+        }
+        self.types_at_once(keys);
+    }
+
+    /// Types without a look.
+    pub fn types_at_once(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 

@@ -71,6 +71,10 @@ fn what_was_folded_is_told_whole_on_demand() {
             .iter()
             .all(|row| has(seat, row))
     });
+    // It stands apart from the end of the turn.
+    let rows = seat.rows();
+    let at = rows.iter().position(|row| row.starts_with("▾ ")).unwrap();
+    assert_eq!(rows[at - 1], "", "{rows:#?}");
     seat.types("\u{f}");
     seat.sees("nothing is folded");
     // The next prompt has nothing of it.

@@ -108,7 +108,7 @@ impl App {
 
     fn dialog_live(&self, dialog: &Dialog, now: Duration) -> Live {
         let mut asked = dialog.live(&self.theme, self.columns);
-        if !dialog.is_armed(now) {
+        if dialog.is_put_off(now) {
             let words = "you were typing: keys answer this once you pause";
             asked.lines.push(Line::styled(words, self.theme.style(Role::Warning)));
         }

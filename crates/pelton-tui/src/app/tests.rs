@@ -71,18 +71,24 @@ fn a_key_that_is_pressed_twice_answers_nothing_either() {
     // What was typed long before it is no reason to wait.
     app.ask(2, question());
     app.show_next(at(9_000));
-    assert!(matches!(press(&mut app, KeyCode::Enter, at(9_001))[..], [Effect::Answer(2, _)]));
+    assert!(matches!(press(&mut app, KeyCode::Enter, at(9_250))[..], [Effect::Answer(2, _)]));
+    // Nor does a key that answers one question answer the next, which nobody can have read.
+    app.ask(3, question());
+    app.show_next(at(9_260));
+    assert_eq!(press(&mut app, KeyCode::Enter, at(9_300)), []);
+    assert_eq!(press(&mut app, KeyCode::Enter, at(9_600)), [], "it waits for a pause since");
+    assert!(matches!(press(&mut app, KeyCode::Enter, at(10_300))[..], [Effect::Answer(3, _)]));
 }
 
 #[test]
-fn without_a_sentence_a_question_is_answered_at_once() {
+fn without_a_sentence_a_question_is_answered_as_soon_as_it_can_be_read() {
     let mut app = app();
     app.ask(7, question());
     app.ask(8, question());
     app.show_next(at(10));
-    assert!(matches!(press(&mut app, KeyCode::Enter, at(11))[..], [Effect::Answer(7, _)]));
+    assert!(matches!(press(&mut app, KeyCode::Enter, at(210))[..], [Effect::Answer(7, _)]));
     assert!(app.has_unshown(), "the next one waits until it is shown");
-    app.show_next(at(12));
+    app.show_next(at(212));
     app.taken_back(8);
     assert!(!app.is_asking() && !app.has_unshown());
 }
