@@ -199,6 +199,29 @@ test("the agent SDK", concurrently, async (t) => {
       assert.ok(JSON.stringify((await here.bodies())[1].messages).includes("[Request interrupted by user"));
     }),
 
+    t.test("what was said until an interrupt is told, and that it was cut", async (t) => {
+      const pause = { reply: [{ text: "one two three four", fragments: 4, after: { 1: { pause_ms: 20000 } } }] };
+      const here = await stage(t, pause, text("Five."));
+      const said = prompts();
+      const running = here.query(said, { includePartialMessages: true });
+      const words = [];
+      let ends = 0;
+      said.say("Go.");
+      for await (const message of running) {
+        if (message.type === "stream_event" && message.event.type === "content_block_delta" && ends === 0) await running.interrupt();
+        if (message.type === "assistant") words.push([message.message.content[0].text, message.aborted]);
+        if (message.type !== "result") continue;
+        if (++ends === 2) said.close();
+        else said.say("And now?");
+      }
+      const [[begun, aborted], whole] = words;
+      assert.ok("one two three four".startsWith(begun) && begun.length > 0 && aborted === true);
+      assert.deepEqual(whole, ["Five.", undefined]);
+      const sent = (await here.bodies())[1].messages;
+      assert.deepEqual(sent.map((message) => message.role), ["user", "assistant", "user"]);
+      assert.equal(sent[1].content[0].text, begun);
+    }),
+
     t.test("what there is can be asked for", async (t) => {
       const here = await stage(t, text("Hi."));
       const said = prompts();
