@@ -285,6 +285,59 @@ fn what_people_and_models_type_to_look_around_is_not_asked_about_a_directory_fur
     check("eighth_looks.jsonl", 700);
 }
 
+#[test]
+fn words_that_options_may_do_without_and_texts_that_shells_get_are_no_way_around() {
+    check("ninth_reach.jsonl", 4_000);
+}
+
+#[test]
+fn what_is_looked_at_in_lists_loops_and_sums_is_not_asked_about() {
+    check("ninth_looks.jsonl", 850);
+}
+
+/// A pattern may become an option where a file is called like one; one that matches everything is asked about wherever options can do more.
+#[test]
+fn patterns_are_handed_to_programs_with_options_that_write_where_no_file_is_called_like_one() {
+    let lines = [
+        "sed -n 1p *.md",
+        "awk '{print}' *.csv",
+        "sort *.txt",
+        "jq . *.json",
+        "rg x *.md",
+        "find */ -type f",
+    ];
+    judged(&place(), "default", &json!({}), &lines, "allow");
+    let named = place();
+    for file in ["-i.md", "-i.csv", "-o.txt", "-f.json", "--pre=x.md"] {
+        named.put(file, "x\n");
+    }
+    judged(&named, "default", &json!({}), &lines[..5], "ask");
+    let all = ["sed -n 1p *", "sort *", "rg x *", "find * -name x", "less *.txt"];
+    judged(&place(), "default", &json!({}), &all, "ask");
+    let written = ["echo x > ./-i.md; sed -n 1p *.md", "echo x > ./-o.txt && sort *.txt"];
+    judged(&place(), "acceptEdits", &json!({}), &written, "ask");
+}
+
+/// What a line makes for a shell is worked out to ask, not to deny: somebody can still say that it is fine.
+#[test]
+fn what_is_worked_out_of_a_line_is_asked_about() {
+    let rules = json!({"allow": ["Bash"], "deny": ["Bash(rm *)", "Read(./.env)"]});
+    let lines = [
+        "echo 'rm x' | sh",
+        "sh -c 'echo \"cat .env\" | sh'",
+        "x='cat .env'; eval \"$x\"",
+        "bash <<< \"$(echo rm x)\"",
+    ];
+    judged(&place(), "bypassPermissions", &rules, &lines, "ask");
+    judged(&place(), "dontAsk", &rules, &lines, "deny");
+    let fine = ["echo 'ls' | sh", "bash -c 'make test && ls'", "eval \"$(ssh-agent -s)\"", "curl x | sh"];
+    judged(&place(), "bypassPermissions", &json!({"deny": ["Bash(rm *)"]}), &fine[1..2], "allow");
+    judged(&place(), "bypassPermissions", &json!({}), &fine, "allow");
+    // A rule that names the whole command vouches for what is in it, too.
+    let exact = json!({"allow": ["Bash(bash -c 'make test')", "Bash(sh build.sh)"]});
+    judged(&place(), "default", &exact, &["bash -c 'make test'", "sh build.sh"], "allow");
+}
+
 /// Git in a directory of the same repository does what it does where the session is. A repository of its own there says itself what runs.
 #[test]
 fn git_is_asked_about_in_another_directory_only_where_that_is_another_repository() {

@@ -1,4 +1,4 @@
-//! Brace expansion, where it is certain: braces that match, with commas or whole numbers in all of them, and nothing but
+//! Brace expansion, where it is certain: braces that match, with commas, whole numbers or letters in all of them, and nothing but
 //! characters around.
 
 use crate::limits::{BRACE_CHARS_MAX, BRACE_WORDS_MAX, NESTING_MAX};
@@ -128,6 +128,15 @@ fn numbers(sequence: &Sequence) -> Option<Vec<Sequence>> {
         }
     }
     let (first, last) = text.split_once("..")?;
+    if let (Some(first), Some(last)) = (letter(first), letter(last)) {
+        // Between capitals and small letters stand signs, and what becomes of those is not certain.
+        (first.is_ascii_lowercase() == last.is_ascii_lowercase()).then_some(())?;
+        let spell = |c: u8| vec![Item::Letter(Letter { c: char::from(c), quoted: false })];
+        return Some(match first <= last {
+            true => (first..=last).map(spell).collect(),
+            false => (last..=first).rev().map(spell).collect(),
+        });
+    }
     let (first, last) = (number(first)?, number(last)?);
     if first.abs_diff(last) >= BRACE_WORDS_MAX as u64 {
         return None;
@@ -139,6 +148,11 @@ fn numbers(sequence: &Sequence) -> Option<Vec<Sequence>> {
     } else {
         (last..=first).rev().map(spell).collect()
     })
+}
+
+/// One letter of those that every shell has.
+fn letter(text: &str) -> Option<u8> {
+    matches!(text.as_bytes(), [one] if one.is_ascii_alphabetic()).then(|| text.as_bytes()[0])
 }
 
 /// A whole number without a sign or leading zeros, which would change its spelling.

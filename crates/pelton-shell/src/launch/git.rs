@@ -20,7 +20,7 @@ const VALUED: &[&str] = &[
     "--exec-path",
 ];
 
-/// Beginnings of settings that run nothing.
+/// Settings that run nothing: families that end with a dot, names that end with a sign, and values that are all there is.
 const HARMLESS_SETTINGS: &[&str] = &[
     "advice.",
     "branch.",
@@ -119,7 +119,11 @@ fn setting(command: &Command, word: &Word) -> Further {
 
 fn is_harmless(setting: &str) -> bool {
     let setting = setting.to_ascii_lowercase();
-    HARMLESS_SETTINGS.iter().any(|known| setting.starts_with(known))
+    // `core.pager=cat; x` is another value than `cat`.
+    HARMLESS_SETTINGS.iter().any(|known| match known.ends_with(['.', '=']) {
+        true => setting.starts_with(known),
+        false => setting == *known,
+    })
 }
 
 /// Sub-commands that run commands of their own.
@@ -141,7 +145,7 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
             programs(command, arguments, &["--upload-pack", "--receive-pack", "--exec"])
         }
         Some("bisect") if literal(0) == Some("run") => {
-            let mut further = Further::default();
+            let mut further = Further { hidden: true, ..Further::default() };
             further.commands.push(inner(command, Vec::new(), &arguments[1..]));
             further
         }
@@ -151,13 +155,24 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
             };
             let rest = &arguments[at + 1..];
             let options = rest.iter().take_while(|word| word.literal_prefix().starts_with('-')).count();
-            shell::joined(command, &rest[options..])
+            Further { hidden: true, ..shell::joined(command, &rest[options..]) }
         }
-        Some("rebase") => programs(command, arguments, &["-x", "--exec"]),
+        Some("rebase") => {
+            let mut further = programs(command, arguments, &["-x", "--exec"]);
+            // `-ix command`
+            let is_cluster =
+                |text: &str| text.starts_with('-') && !text.starts_with("--") && text.ends_with('x');
+            for pair in arguments.windows(2).filter(|pair| pair[0].literal().is_some_and(is_cluster)) {
+                further.add(ridden(command, &pair[1]));
+            }
+            further
+        }
         Some("send-email") => {
             let options = &["--smtp-server", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--header-cmd"];
             programs(command, arguments, options)
         }
+        Some("init") => programs(command, arguments, &["--template"]),
+        Some("instaweb") => programs(command, arguments, &["-d", "--httpd", "-b", "--browser"]),
         Some("daemon") => programs(command, arguments, &["--access-hook"]),
         Some("difftool" | "mergetool") => programs(command, arguments, &["-x", "--extcmd"]),
         Some("filter-branch") => {

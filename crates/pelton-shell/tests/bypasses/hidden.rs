@@ -303,7 +303,7 @@ pub const DOUBTED: &[&str] = &[
     "/*/rm* x",
     "~/rm x",
     "~x/rm y",
-    "{a..c}m x",
+    "{a..C}m x",
     "{r$x,m} y",
     "$((1)) x",
     "<(ls) x",

@@ -302,8 +302,13 @@ impl RuleSet {
             let catches = |rule: &&Rule| catches_step(rule, request, step, touched);
             rules.iter().find(catches).map(|rule| Decision::by(verdict, rule))
         };
-        if let Some(denied) = caught(&self.deny, Verdict::Deny) {
-            return denied;
+        match caught(&self.deny, Verdict::Deny) {
+            Some(denied) if step.worked_out => {
+                let why = "As far as that can be worked out, a rule forbids what a shell gets from the line.";
+                return Decision { rule: denied.rule, ..Decision::question(why, Cause::Unclear) };
+            }
+            Some(denied) => return denied,
+            None => {}
         }
         if let Some(asked) = caught(&self.ask, Verdict::Ask) {
             return asked;
@@ -372,6 +377,9 @@ impl RuleSet {
         }
         if touched.may_change_anything {
             return Decision::question(TOO_MANY_LINKS, Cause::Unclear);
+        }
+        if step.worked_out {
+            return Decision::new(Verdict::Allow, "Whoever runs it is judged beside it.", Cause::ReadOnly);
         }
         if request.hook == HookSays::Vouches {
             return Decision::new(Verdict::Allow, "A hook allows it.", Cause::Hook);

@@ -100,7 +100,7 @@ pub fn is_read_only(command: &str) -> bool {
 pub(super) fn survey(command: &str) -> Result<Survey, Unclear> {
     let script = pelton_shell::read(command)?;
     let mut survey = Survey::default();
-    survey.add(&script);
+    survey.add(&script, 0);
     if survey.steps.len() > COMMANDS_JUDGED_MAX {
         return Err(Unclear::TooLong);
     }
@@ -119,8 +119,12 @@ pub(super) fn is_harmless(deed: &Deed) -> bool {
     }
 }
 
+/// How often a text may hold another that a shell gets.
+const TEXTS_IN_TEXTS_MAX: usize = 4;
+
 impl Survey {
-    fn add(&mut self, script: &Script) {
+    /// Adds what a line does; `depth` says in how many others it stands as a text.
+    fn add(&mut self, script: &Script, depth: usize) {
         let numbers = Numbers::of(script);
         let values = Values::of(script, &numbers);
         let found = found_names(script);
@@ -130,6 +134,7 @@ impl Survey {
         // What runs for a word must be looking and nothing else, and of a kind that people look at that way: then the word is
         // no more than text.
         let mut all_inner_look = true;
+        let mut texts: Vec<String> = Vec::new();
         for (at, command) in script.commands.iter().enumerate() {
             let feed = feed_of(command, script);
             for (args, targets) in values.rounds(at, &command.words, &command.redirections) {
@@ -141,6 +146,7 @@ impl Survey {
                 let veiled = veiled(command, &args, script, &held, &carried);
                 step.removals.extend(veiled.removals);
                 step.hides = veiled.hides;
+                texts.extend(veiled.texts);
                 step.holds(command, &args, &targets, &held);
                 step.untold = tale.untold(Done::Reading, command, &args, &targets);
                 step.untold_target = tale.untold(Done::Changing, command, &args, &targets);
@@ -172,6 +178,26 @@ impl Survey {
         };
         let open = script.doubts.iter().filter(|doubt| !is_settled(doubt));
         self.doubts = open.map(|doubt| Open::of(doubt, script)).collect();
+        texts.dedup();
+        for text in texts.iter().filter(|_| depth < TEXTS_IN_TEXTS_MAX) {
+            self.add_text(text, depth + 1);
+        }
+    }
+
+    /// Adds the commands of a text that a shell gets. Where they go, no other command is.
+    fn add_text(&mut self, text: &str, depth: usize) {
+        let Ok(script) = pelton_shell::read(text) else { return };
+        let mut inside = Self::default();
+        inside.add(&script, depth);
+        let alone = |step| Step {
+            worked_out: true,
+            moves: None,
+            chain: None,
+            stands_alone: false,
+            certainly_runs: false,
+            ..step
+        };
+        self.steps.extend(inside.steps.into_iter().map(alone));
     }
 }
 
@@ -215,6 +241,8 @@ fn is_read_by_next(command: &Command, script: &Script) -> bool {
 /// that are looked at. Who asks in there for the user or the environment is asked why.
 fn tells(args: &[Arg]) -> bool {
     const TELLING: &[&str] = &[
+        "echo",
+        "printf",
         "git",
         "date",
         "pwd",

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pelton_shell::{Assignment, AssignmentKind, Command, DoubtKind, Part, Redirection, Script, Word};
 
 use super::super::rule::HOLE;
-use super::carried::is_value_of;
+use super::carried::{is_value_of, words_of};
 use super::git;
 use super::numbers::{self, Numbers, names_in};
 use super::removal::TOP_OF_REPOSITORY;
@@ -78,6 +78,16 @@ impl Arg {
         &self.parts
     }
 
+    /// What it says with some number in the place of each that is not certain but is one.
+    pub fn with_numbers(&self) -> Option<String> {
+        let said = |part: &Part| match part {
+            Part::Literal(text) => Some(text.clone()),
+            Part::Arithmetic => Some("1".to_owned()),
+            _ => None,
+        };
+        self.literal.clone().or_else(|| self.parts.iter().map(said).collect())
+    }
+
     /// The text with a hole for every part that is not certain.
     pub fn with_holes(&self) -> String {
         if let Some(text) = &self.literal {
@@ -143,7 +153,8 @@ impl Arg {
         };
         match name {
             "HOME" => Some(Files::InHome(rest.to_owned())),
-            "PWD" => Some(Files::Named(format!("./{rest}"))),
+            // Where a line has been is mostly where it is.
+            "PWD" | "OLDPWD" => Some(Files::Named(format!("./{rest}"))),
             _ => None,
         }
     }
@@ -242,6 +253,19 @@ impl Arg {
         self.written.split(['{', ',', '}']).filter(move |_| is_open)
     }
 
+    /// What is left of a word where the commands in it say nothing, if that is certain.
+    pub fn without_commands(&self) -> Option<String> {
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::Substitution { .. } => {}
+                _ => return None,
+            }
+        }
+        (!text.is_empty() && self.literal.is_none()).then_some(text)
+    }
+
     /// What is written behind the current directory in `"$PWD/x"` and `"$(pwd)/x"`.
     fn below_here(&self) -> Option<&str> {
         let (first, rest) = self.parts.split_first()?;
@@ -309,6 +333,13 @@ impl Arg {
             _ => false,
         };
         self.literal.is_some() || self.parts.iter().all(is_sure)
+    }
+
+    /// The files that it matches, if it is a pattern that matches some and not all: `*.md`, `src*`. None of `*/` is an option, whatever it is
+    /// called.
+    pub fn matches_some(&self) -> Option<Files> {
+        let is_some = |text: &str| text.contains(|c: char| c.is_ascii_alphanumeric()) || text.ends_with('/');
+        self.files().filter(|files| matches!(files, Files::Matching(text) if is_some(text)))
     }
 
     /// Whether it is certain which files it names, if it names any: such a word, one in the current directory, or a pipe.
@@ -382,12 +413,15 @@ pub(super) struct Values {
 impl Values {
     /// Of the variables of a script. One that may get a value elsewhere is left out.
     pub fn of(script: &Script, numbers: &Numbers<'_>) -> Self {
-        let sets = |command: &Command| !command.words.is_empty() && sets_by_name(command);
-        if script.commands.iter().any(sets) {
-            return Self::default();
-        }
         let mut values = Self::default();
         let mut others: Vec<&str> = Vec::new();
+        for command in script.commands.iter().filter(|command| !command.words.is_empty()) {
+            match names_read(command) {
+                Some(names) => others.extend(names),
+                None if sets_by_name(command) => return Self::default(),
+                None => {}
+            }
+        }
         let all_set = script.commands.iter().flat_map(|command| &command.assignments);
         let keeps_home = !all_set.into_iter().any(|assignment| assignment.name == "HOME");
         for (at, command) in script.commands.iter().enumerate() {
@@ -414,6 +448,7 @@ impl Values {
                 // A value that is made of others which are set once: `d=src; for f in $d/*`.
                 for (name, known) in &values.known {
                     if let [value] = known.as_slice()
+                        && !others.contains(&name.as_str())
                         && times_set(script, name) == 1
                         && value.iter().all(is_one_literal)
                     {
@@ -440,6 +475,13 @@ impl Values {
                     _ if is_number => vec![Part::Arithmetic],
                     _ => vec![unknown()],
                 };
+                if let (Some(range), Some(elements)) =
+                    (&holds, elements_gone_through(assignment, &script.commands[..at], script))
+                {
+                    values.known.entry(assignment.name.clone()).or_default().extend(elements);
+                    values.holds.push((assignment.name.clone(), range.clone()));
+                    continue;
+                }
                 // Another number, whether it is passed over or not.
                 let counts_on = is_number && values.known.contains_key(&assignment.name);
                 if holds.is_none() && !counts_on {
@@ -526,6 +568,31 @@ fn is_for_good(command: &Command, next: Option<&Command>) -> bool {
     is_alone && !place.conditional && !place.nested && !is_piped && !command.assignments.iter().any(runs)
 }
 
+/// The elements that a loop goes through, of an array that is filled once and for all before it: `for d in "${dirs[@]}"`.
+fn elements_gone_through(
+    assignment: &Assignment,
+    before: &[Command],
+    script: &Script,
+) -> Option<Vec<Vec<Part>>> {
+    let [Part::Parameter { name, plain: false, quoted: true }] = assignment.value.parts() else {
+        return None;
+    };
+    let goes_through_all = assignment.value.text() == format!("\"${{{name}[@]}}\"");
+    (assignment.kind == AssignmentKind::Loop && goes_through_all && times_set(script, name) == 1)
+        .then_some(())?;
+    let reads = |command: &Command| names_read(command).is_some_and(|names| names.contains(&name.as_str()));
+    (!script.commands.iter().any(reads)).then_some(())?;
+    let at = before.iter().position(|command| command.assignments.iter().any(|it| it.name == *name))?;
+    let [filled] = before[at].assignments.as_slice() else { return None };
+    (filled.kind == AssignmentKind::Array && is_for_good(&before[at], next_outside(at, script)))
+        .then_some(())?;
+    let inside = filled.value.text().trim_start_matches('=').strip_prefix('(')?.strip_suffix(')')?;
+    let elements = words_of(inside)
+        .into_iter()
+        .map(|word| word.literal().map(|text| vec![Part::Literal(text.to_owned())]));
+    elements.collect::<Option<Vec<_>>>().filter(|elements| !elements.is_empty())
+}
+
 /// The next command of the line that is not run for a word.
 fn next_outside(at: usize, script: &Script) -> Option<&Command> {
     script.commands[at + 1..].iter().find(|command| !command.place.in_substitution)
@@ -556,6 +623,21 @@ pub(super) fn sets_by_name(command: &Command) -> bool {
         }
         name => SETTERS.contains(&name),
     })
+}
+
+/// The variables that a command reads into, if all of its words are names, options and what those take.
+pub(super) fn names_read(command: &Command) -> Option<Vec<&str>> {
+    matches!(command.name(), Some("read" | "mapfile" | "readarray")).then_some(())?;
+    let mut names = vec!["REPLY", "MAPFILE"];
+    for word in &command.words[1..] {
+        let text = word.literal()?;
+        // What is in a subscript is evaluated, and `-aname` is a name, too.
+        let is_option =
+            matches!(text, "-r" | "-s" | "-rs" | "-t" | "-a" | "-ra" | "-d" | "-rd" | "-n" | "-p" | "-u");
+        (is_option || !text.starts_with('-') && !text.contains('[')).then_some(())?;
+        names.push(text);
+    }
+    Some(names)
 }
 
 /// Builtins that give values to variables they are told the names of.

@@ -10,7 +10,7 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let Some(text) = arg.literal() else {
-            (arg.is_sure() && !arg.may_be_option()).then_some(())?;
+            (arg.is_sure() && !arg.prefix().starts_with('-')).then_some(())?;
             operands.push(arg);
             continue;
         };
@@ -44,12 +44,9 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             seen.push(file.files()?);
         }
     }
-    if seen.iter().any(|file| matches!(file, Files::Matching(_)))
-        && files.iter().any(|file| file.may_be_option())
-    {
-        return None;
-    }
-    Some(Look { files: seen, ..Look::nothing() })
+    let open = files.iter().filter(|file| file.may_be_option());
+    let dashless: Option<Vec<Files>> = open.map(|file| file.matches_some()).collect();
+    Some(Look { files: seen, dashless: dashless?, ..Look::nothing() })
 }
 
 /// Whether a program neither runs nor writes nor reads anything but its input. What two kinds of awk may read in two ways is

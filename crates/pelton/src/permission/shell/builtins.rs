@@ -119,7 +119,8 @@ pub(super) fn reads(args: &[Arg]) -> bool {
             return false;
         }
     }
-    args.all(|name| name.literal().is_some_and(is_private))
+    // What goes into `_` is gone with the next command.
+    args.all(|name| name.literal().is_some_and(|name| is_private(name) || name == "_"))
 }
 
 /// Whether options of `set` say how errors are handled and told, and nothing else.

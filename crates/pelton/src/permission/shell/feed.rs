@@ -32,6 +32,10 @@ impl Feed {
         Self { below, with_nul: false, may_be_option: false, on_disk: true, are_commits: false }
     }
 
+    fn of_commits() -> Self {
+        Self { on_disk: false, are_commits: true, ..Self::below(Vec::new()) }
+    }
+
     /// The names of both, if they are files.
     fn add(&mut self, more: &Self) -> Option<()> {
         (!more.are_commits).then_some(())?;
@@ -44,6 +48,12 @@ impl Feed {
 /// What the stages of a pipeline hand on, if that is nothing but names of files.
 pub(super) fn feed(stages: &[Vec<Arg>]) -> Option<Feed> {
     let (first, filters) = stages.split_first()?;
+    if let Some(at) = filters.iter().position(|filter| leaves_first_word(filter))
+        && lists_commits_first(first)
+    {
+        let others = filters[..at].iter().chain(&filters[at + 1..]);
+        return others.map(Vec::as_slice).all(passes_lines).then(Feed::of_commits);
+    }
     let feed = names(first)?;
     filters.iter().all(|filter| passes_lines(filter)).then_some(feed)
 }
@@ -240,7 +250,9 @@ fn appended(words: &[Arg]) -> Vec<Arg> {
 /// What a command looks at that gets names. `splits` if they may be options, or several words.
 fn given(words: &[Arg], feed: &Feed, splits: bool) -> Option<Look> {
     let mut look = look::look(words)?;
-    let minds_names = splits && !is_harmless(words);
+    // Behind `--` nothing is an option.
+    let end = words.iter().position(|word| word.literal() == Some("--")).unwrap_or(words.len());
+    let minds_names = splits && !is_harmless(words) && words[..end].iter().any(is_name);
     (!minds_names || feed.on_disk && minds_only_options(words)).then_some(())?;
     look.minds_names |= minds_names;
     look.works_in.is_empty().then_some(())?;
@@ -311,17 +323,17 @@ fn names(args: &[Arg]) -> Option<Feed> {
             let look = git::look(rest)?;
             let texts = || rest[1..].iter().map(Arg::prefix);
             if matches!(rest.first()?.literal()?, "log" | "rev-list") {
-                return lists_commits(rest).then(|| Feed {
-                    on_disk: false,
-                    are_commits: true,
-                    ..Feed::below(Vec::new())
-                });
+                return lists_commits(rest).then(Feed::of_commits);
             }
             let has_names = match rest.first()?.literal()? {
                 "ls-files" => texts().all(|text| !text.starts_with('-') || LS_FILES.contains(&text)),
                 "diff" => {
                     texts().all(|text| DIFF.contains(&text) || text.starts_with("--diff-filter="))
                         && texts().any(|text| text == "--name-only")
+                }
+                "grep" => {
+                    texts().all(|text| !text.starts_with('-') || GREP.contains(&text))
+                        && texts().any(|text| text.contains('l') && text.starts_with('-'))
                 }
                 _ => false,
             };
@@ -358,22 +370,48 @@ fn names(args: &[Arg]) -> Option<Feed> {
         "echo" => said(rest),
         // One in a line.
         "printf" if rest.first()?.literal()? == "%s\\n" => said(&rest[1..]),
+        "printf" if rest.first()?.literal()? == "%s\\0" => {
+            said(&rest[1..]).map(|feed| Feed { with_nul: true, ..feed })
+        }
         _ => None,
+    }
+}
+
+/// Whether an option of `git log` chooses commits, and changes nothing about what is written of them.
+fn chooses_commits(text: &str) -> bool {
+    const OPTIONS: &[&str] =
+        &["--", "--all", "--branches", "--no-merges", "--merges", "--reverse", "--first-parent", "-n"];
+    const VALUES: &[&str] = &["--since=", "--until=", "--author=", "--grep=", "--max-count=", "--skip="];
+    !text.starts_with('-')
+        || OPTIONS.contains(&text)
+        || VALUES.iter().any(|name| text.starts_with(name))
+        || text[1..].bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether each line that a command writes begins with the name of a commit and a blank.
+fn lists_commits_first(args: &[Arg]) -> bool {
+    let [git, log, rest @ ..] = args else { return false };
+    let is_log = git.literal() == Some("git") && log.literal() == Some("log");
+    is_log
+        && git::look(&args[1..]).is_some()
+        && rest.iter().any(|arg| arg.literal() == Some("--oneline"))
+        && rest.iter().all(|arg| arg.literal() == Some("--oneline") || chooses_commits(arg.prefix()))
+}
+
+/// Whether all that a command leaves of a line is its first word.
+fn leaves_first_word(args: &[Arg]) -> bool {
+    let words: Option<Vec<&str>> = args.iter().map(Arg::literal).collect();
+    match words.as_deref() {
+        Some(["cut", "-d ", "-f1"] | ["cut", "-d", " ", "-f1"] | ["cut", "-f1", "-d "]) => true,
+        Some(["cut", "-d ", "-f", "1"] | ["cut", "-d", " ", "-f", "1"]) => true,
+        Some(["awk", program]) => program.split_whitespace().collect::<String>() == "{print$1}",
+        _ => false,
     }
 }
 
 /// Whether a `git log` or `git rev-list` writes nothing but names of commits, one in a line.
 fn lists_commits(args: &[Arg]) -> bool {
     let mut is_bare = args[0].literal() == Some("rev-list");
-    let is_plain = |text: &str| {
-        let options =
-            ["--", "--all", "--branches", "--no-merges", "--merges", "--reverse", "--first-parent", "-n"];
-        let values = ["--since=", "--until=", "--author=", "--grep=", "--max-count=", "--skip="];
-        !text.starts_with('-')
-            || options.contains(&text)
-            || values.iter().any(|name| text.starts_with(name))
-            || text[1..].bytes().all(|byte| byte.is_ascii_digit())
-    };
     for arg in &args[1..] {
         match arg.literal() {
             Some(
@@ -383,14 +421,14 @@ fn lists_commits(args: &[Arg]) -> bool {
                 is_bare = true;
             }
             // With a format `rev-list` writes more.
-            _ if !is_plain(arg.prefix()) => return false,
+            _ if !chooses_commits(arg.prefix()) => return false,
             _ => {}
         }
     }
     is_bare
 }
 
-/// Options of `git ls-files` and `git diff` with which names are all that is written.
+/// Options of `git ls-files`, `git grep` and `git diff` with which names are all that is written.
 const LS_FILES: &[&str] = &[
     "-z",
     "-m",
@@ -404,6 +442,8 @@ const LS_FILES: &[&str] = &[
     "--cached",
     "--deleted",
 ];
+const GREP: &[&str] =
+    &["-l", "-il", "-li", "-lE", "-lF", "-lw", "-lie", "-le", "-e", "-i", "-E", "-F", "-w", "--"];
 const DIFF: &[&str] = &["-z", "--name-only", "--cached", "--staged", "--relative"];
 
 /// `grep -l` and the like: with one of the `listing` options, and no others than these letters, it writes names alone.

@@ -9,15 +9,19 @@ use super::programs::{self, Takes, find_takes};
 pub(super) fn look(args: &[Arg]) -> Option<Look> {
     let (starts, expression) = split(args);
     let mut files = Vec::new();
+    let mut dashless = Vec::new();
     for start in starts {
-        (start.names_surely() && !start.is_pipe() && !start.may_be_option()).then_some(())?;
+        (start.names_surely() && !start.is_pipe()).then_some(())?;
+        if start.may_be_option() {
+            dashless.push(start.matches_some()?);
+        }
         files.push(start.files()?);
     }
     if files.is_empty() {
         files.push(Files::Named(".".to_owned()));
     }
     let below = files.clone();
-    let mut look = Look::nothing();
+    let mut look = Look { dashless, ..Look::nothing() };
     let mut rest = expression;
     let mut expression = rest.iter();
     while let Some(word) = expression.next() {

@@ -170,7 +170,10 @@ pub(super) fn unzip(args: &[Arg]) -> Option<Look> {
 /// Where there is no terminal a pager shows a file and ends. A word that begins with `+` is a command for it.
 pub(super) fn pager(args: &[Arg]) -> Option<Look> {
     const PAGER: Program = Program { short: &["NSRFXinEmMsrgGQJ"], long: &["LINE-NUMBERS"], ..PLAIN };
-    let is_command = |arg: &Arg| arg.prefix().starts_with('+');
+    let is_command = |arg: &Arg| match arg.literal() {
+        Some(text) => text.starts_with('+'),
+        None => arg.prefix().starts_with('+') || arg.may_be_option(),
+    };
     (!args.iter().any(is_command)).then(|| understand(&PAGER, args)).flatten()
 }
 

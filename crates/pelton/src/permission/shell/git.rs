@@ -232,8 +232,8 @@ fn config(args: &[Arg]) -> bool {
     }
 }
 
-const GIT_DIFF_SHORT: &str = "abRwzst !pucmW !U# CMBD? SGl:";
-const GIT_DIFF_LONG: &str = "!patch !unified# no-patch raw !patch-with-stat stat? numstat shortstat summary name-only \
+const GIT_DIFF_SHORT: &str = "abRwzst !pucmW !U? CMBD? SGl:";
+const GIT_DIFF_LONG: &str = "!patch !unified? no-patch raw !patch-with-stat stat? numstat shortstat summary name-only \
     name-status compact-summary dirstat? minimal patience histogram diff-algorithm: diff-filter: color? no-color \
     !word-diff? !word-diff-regex: !color-words? color-moved? no-color-moved no-renames find-renames? find-copies? \
     find-copies-harder !cc !combined-all-paths check full-index !binary abbrev? no-abbrev ignore-all-space \
@@ -243,8 +243,8 @@ const GIT_DIFF_LONG: &str = "!patch !unified# no-patch raw !patch-with-stat stat
 const GIT_LOG_SHORT: &str = "iEFPgq n# !L:";
 const GIT_LOG_LONG: &str = "oneline graph all decorate? no-decorate decorate-refs: branches? tags? remotes? glob: exclude: \
     since: after: until: before: author: committer: grep: all-match invert-grep regexp-ignore-case extended-regexp \
-    fixed-strings perl-regexp merges no-merges min-parents# max-parents# first-parent follow max-count# skip# \
-    reverse date: relative-date pretty? format: abbrev-commit no-abbrev-commit left-right left-only right-only \
+    fixed-strings perl-regexp merges no-merges min-parents? max-parents? first-parent follow max-count# skip# \
+    reverse date: relative-date pretty? format? abbrev-commit no-abbrev-commit left-right left-only right-only \
     cherry-pick cherry-mark cherry topo-order date-order author-date-order full-history ancestry-path \
     simplify-by-decoration simplify-merges sparse dense walk-reflogs no-walk? notes? no-notes source parents \
     children boundary not mailmap use-mailmap no-mailmap encoding: clear-decorations";
@@ -298,7 +298,7 @@ const GIT: &[Program] = &[
         names: &["blame", "annotate"],
         short: &["bcefFlnpstw CM? L:"],
         long: &[
-            "root show-stats porcelain line-porcelain show-name show-number show-email date: since: abbrev# \
+            "root show-stats porcelain line-porcelain show-name show-number show-email date: since: abbrev? \
                  ignore-rev: first-parent",
         ],
         ..PLAIN
@@ -384,7 +384,7 @@ const GIT: &[Program] = &[
     Program {
         names: &["describe"],
         long: &[
-            "all tags always contains long exact-match first-parent dirty? abbrev# candidates# match: exclude:",
+            "all tags always contains long exact-match first-parent dirty? abbrev? candidates# match: exclude:",
         ],
         ..PLAIN
     },
@@ -410,10 +410,12 @@ const GIT: &[Program] = &[
     },
     Program {
         names: &["rev-list"],
-        short: &[GIT_LOG_SHORT, DIGITS],
+        short: &["iEFPgq n#", DIGITS],
+        // What others take as two words it does not know, and goes on with the second.
         long: &[
+            "decorate-refs?",
             GIT_LOG_LONG,
-            "count objects timestamp header stdin disk-usage? missing: exclude-promisor-objects",
+            "count objects timestamp header stdin disk-usage? missing? exclude-promisor-objects",
         ],
         ..PLAIN
     },

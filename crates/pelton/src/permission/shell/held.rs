@@ -43,6 +43,7 @@ impl Held {
                 held.add(name, read_by(command).into_iter().chain(around.iter().cloned()));
             }
         }
+        held.give(script);
         held.leave_empty(script);
         held.resolve();
         held.cut(script);
@@ -74,6 +75,19 @@ impl Held {
                     self.add(name, words_of(value).into_iter());
                 }
             }
+        }
+    }
+
+    /// What functions are called with is `$1` and the like inside of them.
+    fn give(&mut self, script: &Script) {
+        let in_function = |command: &&Command| command.place.in_function;
+        if !script.commands.iter().any(|command| in_function(&command)) {
+            return;
+        }
+        let outside = script.commands.iter().filter(|command| !in_function(command));
+        let words: Vec<Arg> = outside.flat_map(|command| command.words.iter().skip(1)).map(Arg::of).collect();
+        for name in ["1", "2", "3", "@", "*"] {
+            self.add(name, words.iter().filter(|word| word.literal().is_some()).cloned());
         }
     }
 

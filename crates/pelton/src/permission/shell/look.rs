@@ -129,7 +129,8 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
             // A pattern may become an option, if there is a file of such a name.
             // Whatever the text behind `--author=` is, it stays a part of that word.
             if let Some((name, _)) = arg.prefix().strip_prefix("--").and_then(|long| long.split_once('=')) {
-                let option = program.long(name).filter(|option| option.takes == Takes::Word)?;
+                let takes_text = |option: &programs::Opt| matches!(option.takes, Takes::Word | Takes::Maybe);
+                let option = program.long(name).filter(takes_text)?;
                 (arg.names_surely() || arg.is_one_word()).then_some(())?;
                 reach = reach.max(option.reach);
                 seen.push(format!("--{name}"));
@@ -143,7 +144,10 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
             arg.names_surely().then_some(())?;
             (!arg.prefix().starts_with('-')).then_some(())?;
             if arg.may_be_option() && !program.harmless {
-                dashless.push(arg.files().filter(|_| program.fine_without_dashes)?);
+                dashless.push(match program.fine_without_dashes {
+                    true => arg.files()?,
+                    false => arg.matches_some()?,
+                });
             }
             operands.push(arg);
             continue;
@@ -166,7 +170,7 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
                 (Takes::Nothing, Some(_)) => return None,
                 (Takes::Nothing | Takes::Maybe, None) => None,
                 (_, Some(value)) => Some(Arg::certain(value)),
-                (_, None) => Some(args.next()?.clone()),
+                (takes, None) => Some(separate(takes, name, args.next()?)?),
             };
             if let Some(value) = value {
                 accept(option.takes, &value, &mut files)?;
@@ -188,7 +192,7 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
                     takes => {
                         let glued = letters.as_str();
                         let value = match glued.is_empty() {
-                            true => args.next()?.clone(),
+                            true => separate(takes, letter.encode_utf8(&mut [0; 4]), args.next()?)?,
                             false => Arg::certain(glued),
                         };
                         accept(takes, &value, &mut files)?;
@@ -271,6 +275,18 @@ fn named_by_patterns(args: &[Arg]) -> Option<Look> {
     let is_pattern = |arg: &&Arg| arg.parts().iter().any(|part| matches!(part, Part::Glob(_)));
     let found: Option<Vec<Files>> = args.iter().filter(is_pattern).map(Arg::pattern_before_doubt).collect();
     found.map(Look::at)
+}
+
+/// The value of an option that is a word of its own. One that looks like an option is none wherever an option may go without: `journalctl
+/// -n --rotate`. Nobody means that otherwise, but for patterns.
+fn separate(takes: Takes, option: &str, value: &Arg) -> Option<Arg> {
+    let is_pattern = matches!(option, "e" | "regexp" | "author" | "grep");
+    let behind = value.prefix().strip_prefix('-').filter(|_| takes != Takes::Number && !is_pattern);
+    // `-` alone is a sign, and `-80` a range of columns.
+    let may_be_option = behind.is_some_and(|rest| {
+        (value.literal().is_none() || !rest.is_empty()) && !rest.starts_with(|c: char| c.is_ascii_digit())
+    });
+    (!may_be_option).then(|| value.clone())
 }
 
 fn accept(takes: Takes, value: &Arg, files: &mut Vec<Files>) -> Option<()> {

@@ -81,12 +81,23 @@ pub(super) fn may_name(arg: &Arg, step: &mut Step) {
         for text in arg.in_braces() {
             may_name_in(text, step);
         }
+        // Where commands say nothing, what stands beside that is all there is.
+        if let Some(text) = arg.without_commands() {
+            may_name_in(&text, step);
+        }
+        // Whatever it is called, it is in there.
+        if let Some((dir, _)) = arg.prefix().rsplit_once('/').filter(|_| arg.has_commands()) {
+            step.may_name.push(Files::Named(format!("{dir}/{SOME_NAME}")));
+        }
         step.may_name.extend(arg.probable_files());
         step.last_names.extend(arg.last_name().map(str::to_owned));
         return;
     };
     may_name_in(word, step);
 }
+
+/// A name that no rule names.
+const SOME_NAME: &str = "\u{1}";
 
 /// The same for what is certain of a word.
 fn may_name_in(word: &str, step: &mut Step) {
@@ -97,7 +108,11 @@ fn may_name_in(word: &str, step: &mut Step) {
     let behind = word.rsplit_once(':').map(|(_, behind)| behind).or_else(|| word.strip_prefix('@'));
     // `id=x,src=file`, `file:/inside`.
     let listed = word.split([',', '=', ':']).filter(|part| part.len() < word.len());
-    let address = word.strip_prefix("file://");
+    // `file:///$(pwd)/x`, seen from there.
+    let address = word.strip_prefix("file://").map(|path| match path.trim_start_matches('/') {
+        here if here.starts_with('.') => here,
+        _ => path,
+    });
     // `name@file`, `f=<file`.
     let told = word.split(['@', '<']).skip(1).filter(|part| part.len() < word.len());
     let parts = [Some(word), value, glued, behind, address].into_iter().flatten().chain(listed).chain(told);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use pelton_shell::{Assignment, AssignmentKind, Part, Script};
 
-use super::arg::sets_by_name;
+use super::arg::{names_read, sets_by_name};
 use super::assigned::is_private;
 
 /// What is known about the variables of a line.
@@ -30,8 +30,14 @@ impl<'s> Numbers<'s> {
             set.insert(assignment.name.as_str());
         }
         numbers.retain(|name| !texts.contains(name) && is_private(name));
-        let is_lost =
-            script.commands.iter().any(|command| !command.words.is_empty() && sets_by_name(command));
+        let mut is_lost = false;
+        for command in script.commands.iter().filter(|command| !command.words.is_empty()) {
+            match names_read(command) {
+                Some(names) => texts.extend(names),
+                None => is_lost |= sets_by_name(command),
+            }
+        }
+        numbers.retain(|name| !texts.contains(name));
         Self { texts, numbers, is_lost }
     }
 
@@ -81,6 +87,11 @@ pub(super) fn names_in(arithmetic: &str) -> Option<Vec<&str>> {
             }
         } else if let Some(behind) = rest.strip_prefix("$((").or_else(|| rest.strip_prefix("$[")) {
             rest = behind;
+        } else if let Some(behind) = rest.strip_prefix("$(") {
+            // A number that a command tells.
+            let mut ends = behind.match_indices(')').map(|(at, _)| at);
+            let end = ends.find(|end| counts(&behind[..*end]))?;
+            rest = &behind[end + 1..];
         } else if c == '$' {
             // `$i` is what `i` is; anything else behind the sign is more.
             rest = &rest[1..];
@@ -103,9 +114,29 @@ fn is_number(assignment: &Assignment) -> bool {
                 !text.is_empty() && text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit())
             }
             [Part::Arithmetic] => true,
+            // Each of the words that a loop goes through.
+            [Part::Substitution { inside, quoted: false }] if assignment.kind == AssignmentKind::Loop => {
+                counts(inside) || counts_up(inside)
+            }
             [Part::Substitution { inside, .. }] => counts(inside),
             _ => false,
         }
+}
+
+/// Whether all that a line prints are numbers: `seq 1 "$n"`. Behind the first it takes no options.
+fn counts_up(line: &str) -> bool {
+    let Ok(script) = pelton_shell::read(line) else { return false };
+    let [command] = script.commands.as_slice() else { return false };
+    let is_whole = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match command.words.as_slice() {
+        [name, first, ..] => {
+            script.doubts.is_empty()
+                && command.assignments.is_empty()
+                && name.literal() == Some("seq")
+                && first.literal().is_some_and(is_whole)
+        }
+        _ => false,
+    }
 }
 
 /// Whether all that a line prints is one number.
@@ -144,9 +175,12 @@ mod tests {
             "x=5; echo $((x*2))",
             "x=5; echo $(($x*2))",
             "n=$(ls | wc -l); echo $((n+1))",
+            "for i in $(seq 1 5); do echo $((i+1)); done",
             "for i in 1 2 3; do echo $((i * i)); done",
             "echo $((16#ff)) $((0x1F + 2#101))",
             "echo $((RANDOM % 10))",
+            "i=1; while read -r l; do i=$((i+1)); done < f",
+            "echo $(( $(wc -l < a) + $(find . | wc -l) ))",
         ] {
             assert!(settles(line), "{line}");
         }
@@ -157,6 +191,12 @@ mod tests {
             "echo $((a[1]))",
             "echo $((PATH=1))",
             "x=$(cat f); echo $((x))",
+            "x=1; read x; echo $((x))",
+            "x=1; read -r a x b < f; echo $((x))",
+            "x=1; read 'a[$(id)]'; echo $((x))",
+            "echo $(( $(cat f) + $(wc -l) ))",
+            "for i in $(seq -f 'a[$(id)]' 1 2); do echo $((i)); done",
+            "x=$(seq 1 5); echo $((x))",
             "x=$(wc -l f); echo $((x))",
             "echo $(($1))",
             "echo $((${x}))",

@@ -3,7 +3,7 @@
 use pelton_shell::{Command, Part, RedirectionKind, Script};
 
 use super::arg::{Arg, Files};
-use super::decoded::{Output, output_of};
+use super::decoded::{Output, output_before, output_of};
 use super::deeds::Deed;
 use super::launch::base_name;
 use super::mention::commands_mentioned;
@@ -43,6 +43,7 @@ pub(super) fn see_files_made(script: &Script, steps: &mut [Step]) {
                     Origin::Text(text) => {
                         step.may_run.extend(commands_mentioned(text));
                         step.removals.extend(removals_in_text(text));
+                        step.may_evaluate.push(text.clone());
                     }
                     Origin::CopyOf(program) => step.see_as(&renamed(base_name(program), &file.rest), false),
                     Origin::Fetched => step.see_text(HOLE.to_string()),
@@ -221,6 +222,13 @@ pub(super) fn words_fed(command: &Command, script: &Script) -> Vec<Arg> {
     let texts = texts_told(command, script);
     let mut words: Vec<Arg> =
         texts.iter().flat_map(|text| text.split_whitespace()).map(Arg::certain).collect();
+    if let Output::Text(text) = output_before(command, script) {
+        words.extend(
+            text.split(|c: char| c.is_whitespace() || c == '\0')
+                .filter(|word| !word.is_empty())
+                .map(Arg::certain),
+        );
+    }
     // `parallel rm ::: names`.
     let behind = command.words.iter().skip_while(|word| word.literal() != Some(":::")).skip(1);
     words.extend(behind.map(Arg::of));

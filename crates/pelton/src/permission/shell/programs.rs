@@ -6,7 +6,7 @@
 //!
 //! Options are written in words. A word for short options is letters that take the same: `alh`; a word for a long
 //! option is its name. Behind them stands what they take: `#` a number, `:` text that names no file, `@` a file, `?`
-//! text that is glued to the option or missing, `^` two texts that name no file. A `!` before them says that with them the
+//! text that is glued to the option or missing (what follows is another word), `^` two texts that name no file. A `!` before them says that with them the
 //! program shows [more](Program::wide).
 
 use std::collections::HashMap;
@@ -41,8 +41,8 @@ pub(super) struct Program {
     pub wide: Reach,
     /// None of its options, known or not, writes or runs anything: a pattern may become one.
     pub harmless: bool,
-    /// It reads no option that harms but one that nobody gives to a file as its name: a pattern is fine where no file is
-    /// called like an option.
+    /// None of its options harms but one that nobody gives to a file as its name: where no file is called like an option, even a pattern for
+    /// all of them is fine.
     pub fine_without_dashes: bool,
 }
 
@@ -182,7 +182,7 @@ const PROGRAMS: &[Program] = &[
     Program { names: &["hexyl"], short: &["ns#"], long: &["length# skip#"], ..PLAIN },
     Program {
         names: &["pr"],
-        short: &["dfFmrtTaJ lwWNo# hDs:", DIGITS],
+        short: &["dfFmrtTaJ lwWNo# hD: s?", DIGITS],
         long: &["columns# across double-space merge omit-header length# width# header:"],
         ..PLAIN
     },
@@ -353,7 +353,7 @@ const PROGRAMS: &[Program] = &[
     Program { names: &["xxd"], short: &["abeEiupP cglos#"], operands: Operands::OnePath, ..PLAIN },
     Program {
         names: &["od"],
-        short: &["abcdfhilosvx Atw: jNS#"],
+        short: &["abcdfhilosvx At: w? jNS#"],
         long: &["address-radix: format: read-bytes# skip-bytes# width? output-duplicates"],
         ..PLAIN
     },

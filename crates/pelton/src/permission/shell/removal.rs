@@ -66,6 +66,7 @@ pub(super) fn removals(args: &[Arg]) -> Vec<Removal> {
                     are_options_over = arg.literal() == Some("--");
                 } else {
                     removed.extend(removal(arg));
+                    removed.extend(hidden(arg));
                     removed.extend(said(arg).iter().filter_map(removal));
                     removed.extend(arg.in_braces().flat_map(words_of).filter_map(|arg| removal(&arg)));
                 }
@@ -125,6 +126,12 @@ fn found(args: &[Arg]) -> Vec<Removal> {
             None => removal(start),
         })
         .collect()
+}
+
+/// A word that the line makes of a text of its own so that only running it would tell: it could be any.
+fn hidden(arg: &Arg) -> Option<Removal> {
+    let [Part::Substitution { inside, .. }] = arg.parts() else { return None };
+    (output_of_line(inside) == Output::Hidden).then(|| Removal::UnderVariable(arg.written.clone()))
 }
 
 /// What a word becomes that says itself what it may be: `$(echo /)`, `${x:-/}`.

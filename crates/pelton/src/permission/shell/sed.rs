@@ -6,7 +6,7 @@ use crate::limits::{NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX};
 
 /// The words of a call.
 pub(super) struct Call<'a> {
-    pub scripts: Vec<&'a str>,
+    pub scripts: Vec<String>,
     pub files: Vec<&'a Arg>,
     pub in_place: bool,
 }
@@ -18,7 +18,9 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         return None;
     }
     let files: Option<Vec<Files>> = call.files.iter().map(|file| file.files()).collect();
-    Some(Look { files: files?, ..Look::nothing() })
+    let open = call.files.iter().filter(|file| file.may_be_option());
+    let dashless: Option<Vec<Files>> = open.map(|file| file.matches_some()).collect();
+    Some(Look { files: files?, dashless: dashless?, ..Look::nothing() })
 }
 
 /// Takes the words apart. `None` if one is not known.
@@ -28,17 +30,21 @@ pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let Some(text) = arg.literal() else {
-            (arg.is_sure() && !arg.may_be_option()).then_some(())?;
+            // Lines by numbers that are counted: `"${i}p"`.
+            let is_script = operands.is_empty() && arg.is_one_word() && arg.with_numbers().is_some();
+            ((arg.is_sure() || is_script) && !arg.prefix().starts_with('-')).then_some(())?;
             operands.push(arg);
             continue;
         };
         match text {
             "--" => operands.extend(args.by_ref()),
-            "-e" | "--expression" => call.scripts.push(args.next()?.literal()?),
+            "-e" | "--expression" => call.scripts.push(args.next()?.with_numbers()?),
             "--quiet" | "--silent" | "--regexp-extended" | "--separate" | "--unbuffered" | "--null-data"
             | "--posix" | "--debug" | "--sandbox" => {}
             "-i" | "--in-place" => call.in_place = true,
-            text if text.starts_with("--expression=") => call.scripts.push(&text["--expression=".len()..]),
+            text if text.starts_with("--expression=") => {
+                call.scripts.push(text["--expression=".len()..].to_owned());
+            }
             text if text.starts_with("--in-place=") => {
                 in_place_suffix(&text["--in-place=".len()..])?;
                 call.in_place = true;
@@ -51,7 +57,10 @@ pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
                         'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
                         'e' => {
                             let glued = letters.as_str();
-                            call.scripts.push(if glued.is_empty() { args.next()?.literal()? } else { glued });
+                            call.scripts.push(match glued.is_empty() {
+                                true => args.next()?.with_numbers()?,
+                                false => glued.to_owned(),
+                            });
                             break;
                         }
                         'i' => {
@@ -68,7 +77,7 @@ pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
     }
     if call.scripts.is_empty() {
         let (script, files) = operands.split_first()?;
-        call.scripts.push(script.literal()?);
+        call.scripts.push(script.with_numbers()?);
         call.files = files.to_vec();
     } else {
         call.files = operands;

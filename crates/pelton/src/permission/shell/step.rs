@@ -27,6 +27,8 @@ use super::{builtins, is_harmless, mention, outputs, sed, untold};
 pub(in super::super) struct Step {
     /// As written.
     pub text: String,
+    /// It stands in a text that the line makes for a shell, as far as that can be worked out: it is asked about, and nothing more.
+    pub worked_out: bool,
     /// Every spelling that prohibitions know it by, with holes for what is not certain.
     pub seen: Vec<String>,
     /// The spelling that allowances know it by.
@@ -195,7 +197,7 @@ pub(super) fn step(
         true if args.is_empty() => Some(Look::nothing()),
         true if args[0].literal() == Some("xargs") => feed::xargs(&args[1..], feed),
         // Alone it would wait for somebody to type.
-        true if args[0].literal() == Some("read") && (command.place.conditional || command.place.piped) => {
+        true if args[0].literal() == Some("read") && is_given_input(command) => {
             builtins::reads(&args[1..]).then(Look::nothing)
         }
         true => looked(args, plain, behind.more_arguments, step.moves.as_ref())
@@ -322,7 +324,9 @@ impl Step {
 
     /// Keeps what is written in the language of a program.
     fn hold_texts(&mut self, command: &Command, args: &[Arg], script: &Script) {
-        if has_language(command) {
+        let has_own =
+            || command.name().map(base_name).is_some_and(|name| matches!(name, "make" | "gmake" | "yq"));
+        if has_language(command) || has_own() {
             let is_code = |text: &String| text.contains(['\'', '"', '(', ' ', '\n']);
             let texts = args.iter().skip(1).map(Arg::with_holes).chain(texts_told(command, script));
             let texts: Vec<String> = texts.filter(is_code).collect();
@@ -352,6 +356,15 @@ impl Step {
 
 pub(super) fn renamed(name: &str, rest: &[Arg]) -> Vec<Arg> {
     std::iter::once(Arg::certain(name)).chain(rest.iter().cloned()).collect()
+}
+
+/// Whether there is something for a command to read.
+fn is_given_input(command: &Command) -> bool {
+    let is_input = |redirection: &Redirection| {
+        redirection.kind == RedirectionKind::Read
+            || matches!(redirection.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
+    };
+    command.place.conditional || command.place.piped || command.redirections.iter().any(is_input)
 }
 
 /// Values that hold commands which run where the value is evaluated once more: `PS4='$(…)'`, in front of a command, by itself, or as a

@@ -239,9 +239,10 @@ const SUBCOMMANDS: &[Program] = &[
     },
     Program {
         names: &["journalctl"],
-        short: &["aekqrx nupgtobSU:"],
+        // The number of a start begins with a dash: `-b -1`.
+        short: &["aekqrx nb? upgtoSU:", DIGITS],
         long: &[
-            "no-pager lines: unit: user-unit: since: until: priority: grep: identifier: output: boot? dmesg reverse list-boots disk-usage catalog utc quiet no-hostname fields: user system",
+            "no-pager lines? unit: user-unit: since: until: priority: grep: identifier: output: boot? dmesg reverse list-boots disk-usage catalog utc quiet no-hostname fields user system",
         ],
         operands: Operands::Words,
         ..PLAIN
@@ -317,7 +318,8 @@ const SUBCOMMANDS: &[Program] = &[
     },
     Program {
         names: &["rpm"],
-        short: &["qailcdRs f@"],
+        // Behind `-f` every operand is a file.
+        short: &["qailcdRs"],
         long: &["query all info list configfiles docfiles requires provides changelog scripts last"],
         operands: Operands::PatternsWith(&["-q", "--query"]),
         ..PLAIN
@@ -334,7 +336,7 @@ const SUBCOMMANDS: &[Program] = &[
     Program { names: &["kubectl config view"], short: &["o:"], long: &["minify output:"], ..ALONE },
     Program {
         names: &["cargo tree"],
-        short: &["idqv pe:F:"],
+        short: &["idqv peF:"],
         long: &[
             "frozen offline locked invert? depth: prefix: no-dedupe duplicates edges: package: workspace exclude: charset: format: features: all-features no-default-features target: quiet verbose",
         ],

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use pelton_shell::{
-    Assignment, AssignmentKind, Command, Part, RedirectionKind, Script, further_commands, has_language,
+    Assignment, AssignmentKind, Command, Part, Redirection, RedirectionKind, Script, Word, further_commands,
+    has_language,
 };
 
 use super::arg::{self, Arg};
@@ -44,11 +45,13 @@ pub(super) struct Tale<'s> {
     found: &'s BTreeMap<String, Feed>,
     /// Commands of a text for a shell, which sets variables of its own.
     inner: &'s [Command],
+    /// The command that runs these.
+    outer: Option<&'s Command>,
 }
 
 impl<'s> Tale<'s> {
     pub fn of(script: &'s Script, found: &'s BTreeMap<String, Feed>) -> Self {
-        Self { script, found, inner: &[] }
+        Self { script, found, inner: &[], outer: None }
     }
 
     fn commands(&self) -> impl Iterator<Item = &'s Command> {
@@ -83,7 +86,7 @@ impl<'s> Tale<'s> {
         if is_fed && further.iter().any(does_it_to_what_it_gets) && !self.is_fed_names(command, args) {
             return Some(command.text.clone());
         }
-        let within = Tale { script: self.script, found: self.found, inner: &further };
+        let within = Tale { script: self.script, found: self.found, inner: &further, outer: Some(command) };
         further.iter().find_map(|inner| {
             let words: Vec<Arg> = inner.words.iter().map(Arg::of).collect();
             let targets = inner.redirections.iter().filter(|it| done.is_done_by(it.kind));
@@ -147,7 +150,10 @@ impl<'s> Tale<'s> {
             Part::Parameter { name, .. } => {
                 is_worked_out(&word.written, name, self.is_set(name)) && self.tells_variable(name, depth)
             }
-            Part::Substitution { inside, .. } => tells_itself(inside),
+            // With something around it, it is another name than the one that is looked at.
+            Part::Substitution { inside, .. } => {
+                tells_itself(inside) && (stands_alone(word) || !says_names(inside))
+            }
             _ => false,
         }
     }
@@ -178,7 +184,9 @@ impl<'s> Tale<'s> {
         if command.words.is_empty() || !arg::sets_by_name(command) {
             return true;
         }
-        let is_named = command.words.iter().skip(1).any(|word| word.literal() == Some(name));
+        // `-vx` is `-v x`.
+        let names = |word: &str| word == name || word.starts_with('-') && word.ends_with(name);
+        let is_named = command.words.iter().skip(1).any(|word| word.literal().is_none_or(names));
         match command.name() {
             Some("read" | "mapfile" | "readarray") => {
                 let is_reply = matches!(name, "REPLY" | "MAPFILE");
@@ -194,16 +202,31 @@ impl<'s> Tale<'s> {
 
     /// Whether what a command reads stands in the line, or is found by it.
     fn reads_told(&self, command: &Command) -> bool {
-        let around = self.script.commands.iter().filter(|command| command.words.is_empty());
-        let mut inputs = around.chain([command]).flat_map(|command| &command.redirections).filter(|it| {
+        // Of a descriptor that is another nobody looks where that leads, unless it is one for writing.
+        let is_input = |it: &&Redirection| {
             it.kind.reads()
+                || it.kind == RedirectionKind::Duplicate
+                    && !matches!(it.descriptor.as_deref(), Some("1" | "2"))
                 || matches!(it.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
-        });
+        };
+        let is_given =
+            |outer: &Command| outer.place.piped || outer.redirections.iter().any(|it| is_input(&it));
+        let is_descriptor = |word: &Word| word.literal().is_none_or(|text| text.starts_with("-u"));
+        if command.words.iter().skip(1).any(is_descriptor) || self.outer.is_some_and(is_given) {
+            return false;
+        }
+        // `exec < list` says for all that follows what they read.
+        let says_for_others = |command: &&Command| command.words.is_empty() || command.name() == Some("exec");
+        let around = self.script.commands.iter().filter(says_for_others);
+        let mut inputs = around.chain([command]).flat_map(|command| &command.redirections).filter(is_input);
         inputs.all(|input| {
             let pipe = input.target.text().strip_prefix("<(").and_then(|text| text.strip_suffix(')'));
             match pipe {
                 Some(inside) => names_of(inside).is_some(),
-                None => !input.kind.reads() && self.tells(&Arg::of(&input.target), 0),
+                None => {
+                    let is_text = !input.kind.reads() && input.kind != RedirectionKind::Duplicate;
+                    is_text && self.tells(&Arg::of(&input.target), 0)
+                }
             }
         })
     }
@@ -247,21 +270,64 @@ fn tells_itself(line: &str) -> bool {
     }
     let Ok(script) = pelton_shell::read(line) else { return false };
     let [command] = script.commands.as_slice() else { return false };
-    let words: Vec<Option<&str>> = command.words.iter().map(|word| word.literal()).collect();
+    // What is set for it may be what it says: `TZ=env0 date +.%Z`.
+    let words: Option<Vec<&str>> = command.words.iter().map(|word| word.literal()).collect();
+    let Some(words) = words.filter(|_| command.assignments.is_empty()) else { return false };
     match words.as_slice() {
         [
-            Some(
-                "pwd" | "date" | "nproc" | "whoami" | "hostname" | "uname" | "id" | "arch" | "mktemp" | "tty"
-                | "which",
-            ),
+            "pwd" | "nproc" | "whoami" | "hostname" | "uname" | "id" | "arch" | "mktemp" | "tty" | "which",
             ..,
         ] => true,
-        [Some("command"), Some("-v"), ..] => true,
-        // No name of a branch begins with a dot, or has a dot behind a slash.
-        [Some("git"), Some("rev-parse" | "branch" | "describe" | "symbolic-ref" | "merge-base"), ..] => true,
-        [Some("go"), Some("env"), ..] => true,
+        ["date", words @ ..] => words.iter().all(|word| says_time(word)),
+        ["command", "-v", ..] => true,
+        // No name of a branch begins with a dot, or has a dot behind a slash. A format says whatever it is told.
+        ["git", "rev-parse" | "branch" | "describe" | "symbolic-ref" | "merge-base", words @ ..] => !words
+            .iter()
+            .any(|word| ["--format", "--sq", "--dirty=", "--broken="].iter().any(|it| word.starts_with(it))),
+        ["go", "env", ..] => true,
         _ => false,
     }
+}
+
+/// Whether nothing but whole names stands beside what commands say in a word: `"$(pwd)/x"`.
+fn stands_alone(word: &Arg) -> bool {
+    let is_apart = |pair: &[Part]| match pair {
+        [Part::Substitution { .. }, Part::Literal(behind)] => behind.starts_with('/'),
+        [Part::Literal(before), Part::Substitution { .. }] => before.ends_with('/'),
+        [Part::Substitution { .. }, _] | [_, Part::Substitution { .. }] => false,
+        _ => true,
+    };
+    word.parts().windows(2).all(is_apart)
+}
+
+/// Whether a line says names of its own choice, and those of branches.
+fn says_names(line: &str) -> bool {
+    names_of(line).is_some_and(|feed| !feed.are_commits) || line.trim_start().starts_with("git branch")
+}
+
+/// Whether a word of `date` is an option, or a format of times with nothing but signs between them: other letters are a name.
+fn says_time(word: &str) -> bool {
+    let Some(format) = word.strip_prefix('+') else { return true };
+    let mut rest = format;
+    while let Some((before, behind)) = rest.split_once('%') {
+        // Between the sign and its letter may be how it is filled up.
+        let letter = behind.trim_start_matches(|c: char| "-_0123456789:".contains(c));
+        let mut letters = letter.chars();
+        let is_time =
+            letters.next().is_some_and(|letter| "aAbBcCdDeFgGhHIjklmMNpPrRsSTuUVwWxXyYzZ".contains(letter));
+        if !is_time || !is_between(before) {
+            return false;
+        }
+        rest = letters.as_str();
+    }
+    is_between(rest)
+}
+
+/// Whether letters between two times name nothing: `2026-11-19T04:30:00Z`.
+fn is_between(text: &str) -> bool {
+    text.chars()
+        .all(|c| matches!(c, 'T' | 'Z' | '-' | '_' | ':' | '/' | ' ' | ',' | '+') || c.is_ascii_digit())
+        || text == "."
 }
 
 /// Whether it is known what a variable becomes that is written with a part cut off or replaced, or with something in its place.

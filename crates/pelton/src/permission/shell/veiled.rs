@@ -7,7 +7,7 @@ use pelton_shell::{Command, Part, Script, further_commands};
 use super::HOLE;
 use super::arg::Arg;
 use super::carried::{Carried, words_of};
-use super::decoded::{Output, inside_pipe, output_before, output_of_line};
+use super::decoded::{Output, input_of, inside_pipe, output_inside, words_become};
 use super::held::Held;
 use super::launch::{base_name, is_shell};
 use super::passed::{text_said, texts_told};
@@ -19,11 +19,13 @@ use super::renamed;
 pub(super) struct Veiled {
     /// What that may take away.
     pub removals: Vec<Removal>,
+    /// Texts that are run, as far as they can be worked out.
+    pub texts: Vec<String>,
     /// What the line makes of a text of its own so that only running it would tell.
     pub hides: Option<String>,
 }
 
-/// What a command may take away besides what its words say.
+/// What a command may run and take away besides what its words say.
 pub(super) fn veiled(
     command: &Command,
     args: &[Arg],
@@ -32,32 +34,27 @@ pub(super) fn veiled(
     carried: &Carried<'_>,
 ) -> Veiled {
     let mut veiled = Veiled::default();
-    veiled.see(command, args, script, 0);
+    veiled.see(command, args, script);
     // Most commands stand in no pipeline and have no words that others say.
     let may_launch = command.place.piped || args.iter().any(Arg::has_commands);
     for inner in may_launch.then(|| further_commands(command).commands).into_iter().flatten() {
         let words: Vec<Arg> = inner.words.iter().map(Arg::of).collect();
-        veiled.see(&inner, &words, script, 0);
+        veiled.see(&inner, &words, script);
     }
     veiled.removals.extend(written_removals(command, args, script, held, carried));
     veiled
 }
 
-/// How often a text may hold another that a shell gets.
-const TEXTS_IN_TEXTS_MAX: usize = 4;
-
 impl Veiled {
     /// Adds what a shell gets from other programs.
-    fn see(&mut self, command: &Command, args: &[Arg], script: &Script, depth: usize) {
+    fn see(&mut self, command: &Command, args: &[Arg], script: &Script) {
         for (output, written) in texts_run(command, args, script) {
             match output {
+                // One that is too long to be read could say anything.
+                Output::Text(text) if pelton_shell::read(&text).is_err() => self.hides = Some(written),
                 Output::Text(text) => {
                     self.removals.extend(removals_in_text(&text));
-                    let inside = pelton_shell::read(&text).ok().filter(|_| depth < TEXTS_IN_TEXTS_MAX);
-                    for command in inside.iter().flat_map(|inside| &inside.commands) {
-                        let words: Vec<Arg> = command.words.iter().map(Arg::of).collect();
-                        inside.iter().for_each(|script| self.see(command, &words, script, depth + 1));
-                    }
+                    self.texts.push(text);
                 }
                 Output::Hidden => self.hides = Some(written),
                 Output::Elsewhere => {}
@@ -72,31 +69,52 @@ fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, S
     let Some((name, rest)) = args.split_first() else { return Vec::new() };
     let known = name.literal().map(base_name);
     let is_shell = known.is_some_and(is_shell);
-    if known.is_some_and(|name| !is_shell && !matches!(name, "eval" | "source" | "." | "xargs")) {
+    if known.is_some_and(|name| {
+        !is_shell && !matches!(name, "eval" | "source" | "." | "xargs" | "at" | "batch" | "parallel")
+    }) {
         return Vec::new();
     }
     let mut texts = Vec::new();
+    // Each line is a command for them.
+    let runs_lines = match known {
+        Some("at" | "batch") => true,
+        Some("parallel") => rest.iter().all(|arg| arg.prefix().starts_with('-')),
+        _ => false,
+    };
+    if runs_lines {
+        return vec![(input_of(command, script), "what it reads".to_owned())];
+    }
     let is_input = |arg: &Arg| {
         matches!(arg.literal(), Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" | "-s" | "-"))
     };
     let has_script = rest.iter().any(|arg| !arg.prefix().starts_with('-') && !arg.is_pipe());
     let is_fed = is_shell && !has_script || rest.iter().any(is_input);
     if is_fed || known == Some("xargs") && runs_shell(rest) {
-        texts.push((output_before(command, script), "what comes through the pipe".to_owned()));
+        texts.push((input_of(command, script), "what comes through the pipe".to_owned()));
     }
     let targets = command.redirections.iter().filter(|it| it.kind.reads()).map(|it| it.target.text());
     let pipes = rest.iter().filter(|arg| arg.is_pipe()).map(|arg| arg.written.as_str()).chain(targets);
     texts.extend(
-        pipes.filter_map(|written| Some((output_of_line(inside_pipe(written)?), written.to_owned()))),
+        pipes.filter_map(|written| Some((output_inside(inside_pipe(written)?, script), written.to_owned()))),
     );
     // A word of a shell is run only where it is told to.
     let is_told = |arg: &Arg| arg.prefix().starts_with('-') && arg.prefix().contains('c');
     let runs_words = !is_shell || rest.iter().any(is_told);
+    // What stands beside that in a word is a part of the text.
+    let written =
+        |words: &[Arg]| words.iter().map(|word| word.written.as_str()).collect::<Vec<_>>().join(" ");
+    let is_made = |word: &&Arg| word.parts().len() > 1 && word.literal().is_none();
+    if known == Some("eval") && rest.iter().any(|word| is_made(&word)) {
+        texts.push((words_become(rest, script), written(rest)));
+    }
+    let made = rest.iter().filter(|_| runs_words && is_shell).filter(is_made);
+    texts.extend(made.map(|word| (words_become(std::slice::from_ref(word), script), word.written.clone())));
+    texts.extend(literal_text(known, is_shell, rest).map(|text| (Output::Text(text), written(rest))));
     for word in args.iter().filter(|_| runs_words) {
         for part in word.parts() {
             match part {
                 Part::Substitution { inside, .. } => {
-                    texts.push((output_of_line(inside), word.written.clone()));
+                    texts.push((output_inside(inside, script), word.written.clone()));
                 }
                 Part::Parameter { name, .. } => {
                     let said = values_said(name, script);
@@ -109,14 +127,40 @@ fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, S
     texts
 }
 
-/// What commands say that a variable gets its value from.
+/// The text of `sh -c` and `eval`, where it is as it stands. One that is given words of its own is judged with those.
+fn literal_text(known: Option<&str>, is_shell: bool, rest: &[Arg]) -> Option<String> {
+    let is_told = |arg: &Arg| {
+        let letters = arg.prefix().strip_prefix('-').unwrap_or_default();
+        letters.contains('c') && !letters.starts_with('-')
+    };
+    let text = match known {
+        Some("eval") => rest.iter().map(Arg::literal).collect::<Option<Vec<&str>>>()?.join(" "),
+        _ if is_shell => {
+            let behind = rest.iter().skip_while(|arg| !is_told(arg)).skip(1);
+            behind.into_iter().find(|arg| !arg.prefix().starts_with('-'))?.literal()?.to_owned()
+        }
+        _ => return None,
+    };
+    let is_given = |(at, _): (usize, &str)| {
+        text[at + 1..].trim_start_matches('{').starts_with(|c: char| c.is_ascii_digit() || "@*".contains(c))
+    };
+    (!text.match_indices('$').any(is_given)).then_some(text)
+}
+
+/// What commands say that a variable gets its value from, and what it is read from.
 fn values_said<'s>(name: &'s str, script: &'s Script) -> impl Iterator<Item = Output> + 's {
     let all = script.commands.iter().flat_map(|command| &command.assignments);
     let values = all.filter(move |assignment| assignment.name == name).flat_map(|it| it.value.parts());
-    values.filter_map(|part| match part {
-        Part::Substitution { inside, .. } => Some(output_of_line(inside)),
+    let said = values.filter_map(|part| match part {
+        Part::Literal(text) => Some(Output::Text(text.clone())),
+        Part::Substitution { inside, .. } => Some(output_inside(inside, script)),
         _ => None,
-    })
+    });
+    let reads = move |command: &&Command| {
+        matches!(command.name(), Some("read" | "mapfile" | "readarray"))
+            && command.words.iter().skip(1).any(|word| word.literal() == Some(name))
+    };
+    said.chain(script.commands.iter().filter(reads).map(|command| input_of(command, script)))
 }
 
 /// Whether `xargs` is told to start a shell.

@@ -92,6 +92,8 @@ fn is_version(name: &str, args: &[Arg]) -> bool {
                     "go" | "openssl" | "terraform" | "helm" | "pulumi" | "minikube" | "kind" | "zig",
                     ["version"]
                 )
+                | ("terraform", ["version", "-json"])
+                | ("openssl", ["version", "-a"])
                 | ("kubectl", ["version", "--client"])
                 | ("helm", ["version", "--short"] | ["version", "--client"])
                 | ("nginx", ["-V"])
