@@ -98,8 +98,8 @@ pub(crate) struct Dialog {
     kind: Kind,
     /// When keys become answers; until then they are the input's.
     armed_at: Duration,
-    /// From then on it can have been read.
-    read_from: Duration,
+    /// From then on it can have been read; nobody has seen it before it is painted.
+    read_from: Option<Duration>,
 }
 
 enum Kind {
@@ -122,15 +122,19 @@ impl Dialog {
             Asked::Elicitation(elicitation) => Kind::Form(id, Form::of(&elicitation)),
         };
         let armed_at = typed.map_or(now, |last| last + PAUSE);
-        Self { kind, armed_at, read_from: now + GLANCE }
+        Self { kind, armed_at, read_from: None }
     }
 
     pub fn list(own: Own, list: List) -> Self {
-        Self { kind: Kind::List(own, list), armed_at: Duration::ZERO, read_from: Duration::ZERO }
+        Self { kind: Kind::List(own, list), armed_at: Duration::ZERO, read_from: Some(Duration::ZERO) }
     }
 
     pub fn choice(own: Own, choice: Choice, body: Vec<Line<'static>>) -> Self {
-        Self { kind: Kind::Choice(own, choice, body), armed_at: Duration::ZERO, read_from: Duration::ZERO }
+        Self {
+            kind: Kind::Choice(own, choice, body),
+            armed_at: Duration::ZERO,
+            read_from: Some(Duration::ZERO),
+        }
     }
 
     /// The question of the engine's that it is.
@@ -185,7 +189,12 @@ impl Dialog {
 
     /// Whether a key is an answer.
     pub fn is_armed(&self, now: Duration) -> bool {
-        now >= self.armed_at.max(self.read_from)
+        self.read_from.is_some_and(|from| now >= self.armed_at.max(from))
+    }
+
+    /// It is painted.
+    pub fn painted(&mut self, now: Duration) {
+        self.read_from.get_or_insert(now + GLANCE);
     }
 
     /// Whether it waits for somebody to pause who goes on typing.

@@ -494,6 +494,8 @@ pub const NAMES_IN_TEXTS_MAX: usize = 500;
 pub const PATCH_JUDGED_BYTES_MAX: u64 = 1 << 20;
 /// A repository's settings that are larger are not read: nobody knows where its files begin.
 pub const REPOSITORY_CONFIG_BYTES_MAX: u64 = 1 << 16;
+/// What names the branch that is checked out is short.
+pub const REPOSITORY_HEAD_BYTES_MAX: u64 = 1 << 12;
 /// Ways to which the links that a line makes may lead, that later commands of it are judged by; with more they are asked about.
 pub const OWN_LINKS_MAX: usize = 500;
 /// Longer pieces of such texts are no names.

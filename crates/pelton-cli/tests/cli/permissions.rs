@@ -362,6 +362,8 @@ fn git_is_asked_about_in_another_directory_only_where_that_is_another_repository
         let place = place();
         place.put(".git/HEAD", "ref: refs/heads/main\n");
         place.put(".git/config", "[core]\n\tbare = false\n");
+        place.put(".git/objects/info/none", "");
+        place.put(".git/refs/heads/none", "");
         place
     };
     let own = repository();
@@ -382,6 +384,17 @@ fn git_is_asked_about_in_another_directory_only_where_that_is_another_repository
         let elsewhere = repository();
         elsewhere.put(".git/config", config);
         judged(&elsewhere, "default", &json!({}), &top, "ask");
+    }
+    // What only looks like a repository git passes by: it says a directory further up.
+    for (name, text) in [("HEAD", "ref: refs/heads/main\n"), ("HEAD", "x"), ("HEAD", "ref: x")] {
+        let half = place();
+        half.put(".git/config", "[core]\n");
+        half.put(&format!(".git/{name}"), text);
+        if text.len() < 8 {
+            half.put(".git/objects/info/none", "");
+            half.put(".git/refs/heads/none", "");
+        }
+        judged(&half, "default", &json!({}), &top[..6], "ask");
     }
     // A line that changes something may make a repository there.
     let made = ["mkdir -p src/x && git -C src status", "echo x > src/a && cd src && git status"];

@@ -149,24 +149,21 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
             further.commands.push(inner(command, Vec::new(), &arguments[1..]));
             further
         }
-        Some("submodule") => {
-            let Some(at) = arguments.iter().position(|word| word.literal() == Some("foreach")) else {
-                return Further::default();
-            };
-            let rest = &arguments[at + 1..];
-            let options = rest.iter().take_while(|word| word.literal_prefix().starts_with('-')).count();
-            Further { hidden: true, ..shell::joined(command, &rest[options..]) }
-        }
+        Some("submodule") => match arguments.iter().position(|word| word.literal() == Some("foreach")) {
+            Some(at) => {
+                let rest = &arguments[at + 1..];
+                let options = rest.iter().take_while(|word| word.literal_prefix().starts_with('-')).count();
+                Further { hidden: true, ..shell::joined(command, &rest[options..]) }
+            }
+            None => Further::default(),
+        },
         Some("rebase") => {
             let mut further = programs(command, arguments, &["-x", "--exec"]);
-            // `-ix command`
-            let is_cluster =
-                |text: &str| text.starts_with('-') && !text.starts_with("--") && text.ends_with('x');
-            for pair in arguments.windows(2).filter(|pair| pair[0].literal().is_some_and(is_cluster)) {
-                further.add(ridden(command, &pair[1]));
-            }
+            further.add(behind_an_x(command, arguments));
             further
         }
+        // They run what they are told in their words or on their input.
+        Some("remote-ext" | "remote-fd" | "merge-index") => Further { hidden: true, ..Further::unknown() },
         Some("send-email") => {
             let options = &["--smtp-server", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--header-cmd"];
             programs(command, arguments, options)
@@ -174,7 +171,11 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
         Some("init") => programs(command, arguments, &["--template"]),
         Some("instaweb") => programs(command, arguments, &["-d", "--httpd", "-b", "--browser"]),
         Some("daemon") => programs(command, arguments, &["--access-hook"]),
-        Some("difftool" | "mergetool") => programs(command, arguments, &["-x", "--extcmd"]),
+        Some("difftool" | "mergetool") => {
+            let mut further = programs(command, arguments, &["-x", "--extcmd"]);
+            further.add(behind_an_x(command, arguments));
+            further
+        }
         Some("filter-branch") => {
             let mut further = Further { hidden: true, ..Further::unknown() };
             for word in arguments.windows(2).filter(|pair| pair[0].literal_prefix().ends_with("-filter")) {
@@ -193,6 +194,24 @@ fn programs(command: &Command, arguments: &[Word], options: &[&str]) -> Further 
     let mut further = Further::default();
     for word in values(arguments, options) {
         further.add(ridden(command, &word));
+    }
+    further
+}
+
+/// Short options that stand together: what follows an `x` among them is run, whether it is the rest of the word or the next one
+/// (`-yxid`, `-ix command`).
+fn behind_an_x(command: &Command, arguments: &[Word]) -> Further {
+    let mut further = Further::default();
+    for (at, word) in arguments.iter().enumerate() {
+        let Some(letters) = word.literal().and_then(|text| text.strip_prefix('-')) else { continue };
+        match letters.split_once('x') {
+            Some((before, _)) if before.starts_with('-') => {}
+            Some((_, "")) => {
+                arguments[at + 1..].iter().take(1).for_each(|next| further.add(ridden(command, next)))
+            }
+            Some((_, rest)) => further.add(ridden(command, &Word::of_literal(rest))),
+            None => {}
+        }
     }
     further
 }

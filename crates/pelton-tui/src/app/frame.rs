@@ -20,8 +20,11 @@ const ROOMY_ROWS: usize = 12;
 const WAITING_SHOWN: usize = 4;
 
 impl App {
-    /// The live area as it should be.
+    /// The live area as it should be, for whoever paints it now: a question in it can be read from then on.
     pub fn live(&mut self, now: Duration) -> Live {
+        if let Some(dialog) = &mut self.dialog {
+            dialog.painted(now);
+        }
         if self.is_plain {
             // Where it stands when words are wanted is all that can be shown.
             let asks = !self.is_working() || self.dialog.is_some();

@@ -36,13 +36,32 @@ fn question() -> Asked {
     Asked::Elicitation(Box::new(Elicitation::new(Arc::from("call"), "server", "Well?", schema)))
 }
 
+/// The next question is there, and painted.
+fn show(app: &mut App, now: Duration) {
+    app.show_next(now);
+    app.live(now);
+}
+
+#[test]
+fn what_was_not_painted_is_not_answered() {
+    let mut app = app();
+    app.begin(None, at(0));
+    app.ask(1, question());
+    app.show_next(at(1_000));
+    // A window that changes its size, or a terminal that reads nothing, may be painted seconds later.
+    assert_eq!(press(&mut app, KeyCode::Enter, at(4_000)), []);
+    app.live(at(5_000));
+    assert_eq!(press(&mut app, KeyCode::Enter, at(5_100)), []);
+    assert!(matches!(press(&mut app, KeyCode::Enter, at(6_000))[..], [Effect::Answer(1, _)]));
+}
+
 #[test]
 fn whoever_is_in_the_middle_of_a_sentence_answers_nothing() {
     let mut app = app();
     app.begin(None, at(0));
     types(&mut app, "half a sen", at(1_000));
     app.ask(1, question());
-    app.show_next(at(1_100));
+    show(&mut app, at(1_100));
     // The sentence goes on: its keys are words, and Enter is no answer.
     types(&mut app, "tence", at(1_200));
     assert_eq!(press(&mut app, KeyCode::Enter, at(1_300)), []);
@@ -62,7 +81,7 @@ fn a_key_that_is_pressed_twice_answers_nothing_either() {
     types(&mut app, "and then", at(1_000));
     assert!(matches!(press(&mut app, KeyCode::Enter, at(1_100))[..], [Effect::Queue { .. }]));
     app.ask(1, question());
-    app.show_next(at(1_150));
+    show(&mut app, at(1_150));
     assert_eq!(press(&mut app, KeyCode::Enter, at(1_200)), [], "the same key once more");
     assert!(app.is_asking());
     // Ending it all is no answer that could do harm.
@@ -70,11 +89,11 @@ fn a_key_that_is_pressed_twice_answers_nothing_either() {
     assert!(matches!(press(&mut app, KeyCode::Enter, at(2_000))[..], [Effect::Answer(1, _)]));
     // What was typed long before it is no reason to wait.
     app.ask(2, question());
-    app.show_next(at(9_000));
+    show(&mut app, at(9_000));
     assert!(matches!(press(&mut app, KeyCode::Enter, at(9_250))[..], [Effect::Answer(2, _)]));
     // Nor does a key that answers one question answer the next, which nobody can have read.
     app.ask(3, question());
-    app.show_next(at(9_260));
+    show(&mut app, at(9_260));
     assert_eq!(press(&mut app, KeyCode::Enter, at(9_300)), []);
     assert_eq!(press(&mut app, KeyCode::Enter, at(9_600)), [], "it waits for a pause since");
     assert!(matches!(press(&mut app, KeyCode::Enter, at(10_300))[..], [Effect::Answer(3, _)]));
@@ -85,10 +104,10 @@ fn without_a_sentence_a_question_is_answered_as_soon_as_it_can_be_read() {
     let mut app = app();
     app.ask(7, question());
     app.ask(8, question());
-    app.show_next(at(10));
+    show(&mut app, at(10));
     assert!(matches!(press(&mut app, KeyCode::Enter, at(210))[..], [Effect::Answer(7, _)]));
     assert!(app.has_unshown(), "the next one waits until it is shown");
-    app.show_next(at(212));
+    show(&mut app, at(212));
     app.taken_back(8);
     assert!(!app.is_asking() && !app.has_unshown());
 }

@@ -280,7 +280,10 @@ fn named_by_patterns(args: &[Arg]) -> Option<Look> {
 /// The value of an option that is a word of its own. One that looks like an option is none wherever an option may go without: `journalctl
 /// -n --rotate`. Nobody means that otherwise, but for patterns.
 fn separate(takes: Takes, option: &str, value: &Arg) -> Option<Arg> {
-    let is_pattern = matches!(option, "e" | "regexp" | "author" | "grep");
+    // Changes are looked for by what they are about (`git log -S '->next'`), which is no option with a value.
+    let is_about =
+        || matches!(option, "S" | "G" | "I") && value.literal().is_some_and(|text| !text.contains('='));
+    let is_pattern = matches!(option, "e" | "regexp" | "author" | "grep") || is_about();
     let behind = value.prefix().strip_prefix('-').filter(|_| takes != Takes::Number && !is_pattern);
     // `-` alone is a sign, and `-80` a range of columns.
     let may_be_option = behind.is_some_and(|rest| {
