@@ -158,7 +158,7 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
             None => Further::default(),
         },
         Some("rebase") => {
-            let mut further = programs(command, arguments, &["-x", "--exec"]);
+            let mut further = programs(command, arguments, &["--exec"]);
             further.add(behind_an_x(command, arguments));
             further
         }
@@ -172,7 +172,7 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
         Some("instaweb") => programs(command, arguments, &["-d", "--httpd", "-b", "--browser"]),
         Some("daemon") => programs(command, arguments, &["--access-hook"]),
         Some("difftool" | "mergetool") => {
-            let mut further = programs(command, arguments, &["-x", "--extcmd"]);
+            let mut further = programs(command, arguments, &["--extcmd"]);
             further.add(behind_an_x(command, arguments));
             further
         }
