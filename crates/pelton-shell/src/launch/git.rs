@@ -207,7 +207,9 @@ fn behind_an_x(command: &Command, arguments: &[Word]) -> Further {
         match letters.split_once('x') {
             Some((before, _)) if before.starts_with('-') => {}
             Some((_, "")) => {
-                arguments[at + 1..].iter().take(1).for_each(|next| further.add(ridden(command, next)))
+                if let Some(next) = arguments.get(at + 1) {
+                    further.add(ridden(command, next));
+                }
             }
             Some((_, rest)) => further.add(ridden(command, &Word::of_literal(rest))),
             None => {}
