@@ -53,8 +53,8 @@ pub struct HttpOptions {
     /// The authorities whose certificates are trusted. None unless somebody names them: this crate does not look
     /// around on the machine.
     pub roots: Roots,
-    /// Certificates to trust besides those, as PEM.
-    pub extra_ca_pem: Option<Vec<u8>>,
+    /// Authorities to trust besides those. Somebody chose them: one that cannot be used is an error.
+    pub extra_roots: Roots,
     /// How long a connection may take to come about.
     pub connect_timeout: Duration,
 }
@@ -64,7 +64,7 @@ impl Default for HttpOptions {
         Self {
             proxy: None,
             roots: Roots::default(),
-            extra_ca_pem: None,
+            extra_roots: Roots::default(),
             connect_timeout: Duration::from_secs(10),
         }
     }
@@ -159,7 +159,7 @@ impl HttpTransport {
     }
 
     fn plan(&self) -> Result<reqwest::ClientBuilder, TransportError> {
-        let trust = || trust::config(&self.options.roots, self.options.extra_ca_pem.as_deref());
+        let trust = || trust::config(&self.options.roots, &self.options.extra_roots);
         let tls = self.tls.get_or_init(trust).clone()?;
         let mut builder = reqwest::Client::builder()
             // First of all: it also forgets the proxies of the environment.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nix::unistd::{AccessFlags, access};
 use pelton_model::{Auth, Endpoint, HttpOptions, ProxyRules, Roots};
 
 use super::env::Env;
@@ -75,15 +76,25 @@ pub(super) fn http_options(env: &Env) -> Result<HttpOptions, Fail> {
     let mut options = HttpOptions::default();
     (options.proxy, options.roots) = (proxy, roots(env));
     if let Some(path) = env.path("NODE_EXTRA_CA_CERTS") {
-        let pem = std::fs::read(&path).map_err(|error| {
-            Fail::at_start(format!(
-                "NODE_EXTRA_CA_CERTS names {}, which cannot be read: {error}",
-                path.display()
-            ))
-        })?;
-        options.extra_ca_pem = Some(pem);
+        options.extra_roots = extra_roots(path)?;
     }
     Ok(options)
+}
+
+/// Authorities that somebody named besides those of the machine. That the file can be read is made sure of now; what is in it waits for
+/// a server with a certificate, as the others do.
+fn extra_roots(file: PathBuf) -> Result<Roots, Fail> {
+    access(&file, AccessFlags::R_OK).map_err(|errno| {
+        let error = std::io::Error::from(errno);
+        Fail::at_start(format!("NODE_EXTRA_CA_CERTS names {}, which cannot be read: {error}", file.display()))
+    })?;
+    Ok(Roots::read_by(move || {
+        let found = rustls_native_certs::load_certs_from_paths(Some(&file), None);
+        match found.errors.first() {
+            Some(error) => Err(error.to_string()),
+            None => Ok(found.certs.into_iter().map(|certificate| certificate.to_vec()).collect()),
+        }
+    }))
 }
 
 /// The authorities this machine trusts, or those that the environment names instead. Nothing is read here: that waits

@@ -87,11 +87,13 @@ fn trap(path: &Path) {
 
 #[test]
 fn no_certificate_is_read_before_one_is_shown() {
-    let (place, model) = (Place::new(), model(Script::new().reply([text("Hello.")])));
-    let file = place.temp().join("roots.pem");
-    trap(&file);
-    place.pelton(["--version"]).env("SSL_CERT_FILE", &file).run().well();
-    assert_eq!(place.task(&model, ["hi"]).env("SSL_CERT_FILE", &file).run().well(), "Hello.\n");
+    for name in ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"] {
+        let (place, model) = (Place::new(), model(Script::new().reply([text("Hello.")])));
+        let file = place.temp().join("roots.pem");
+        trap(&file);
+        place.pelton(["--version"]).env(name, &file).run().well();
+        assert_eq!(place.task(&model, ["hi"]).env(name, &file).run().well(), "Hello.\n", "{name}");
+    }
 }
 
 #[test]

@@ -46,6 +46,15 @@ impl Roots {
         Self { read: Some(Arc::new(read)) }
     }
 
+    /// Those in a text as files with certificates have it (PEM). It is read when the first certificate has to be judged.
+    pub fn of_pem(pem: Vec<u8>) -> Self {
+        Self::read_by(move || {
+            let found = CertificateDer::pem_slice_iter(&pem);
+            let found = found.map(|certificate| certificate.map(|found| found.to_vec()));
+            found.collect::<Result<_, _>>().map_err(|error| error.to_string())
+        })
+    }
+
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let Some(read) = &self.read else { return Ok(Vec::new()) };
         Ok(read()?.into_iter().map(CertificateDer::from).collect())
@@ -59,11 +68,11 @@ impl fmt::Debug for Roots {
 }
 
 /// How to speak TLS.
-pub(super) fn config(roots: &Roots, extra_ca_pem: Option<&[u8]>) -> Result<ClientConfig, TransportError> {
+pub(super) fn config(roots: &Roots, extra_roots: &Roots) -> Result<ClientConfig, TransportError> {
     let tls = |message: String| TransportError::new(TransportErrorKind::Tls, message);
     let provider = Arc::new(crypto::ring::default_provider());
-    let (roots, extra_pem) = (roots.clone(), extra_ca_pem.unwrap_or_default().to_vec());
-    let judge = Judge { roots, extra_pem, provider: Arc::clone(&provider), verifier: OnceLock::new() };
+    let (roots, extra_roots) = (roots.clone(), extra_roots.clone());
+    let judge = Judge { roots, extra_roots, provider: Arc::clone(&provider), verifier: OnceLock::new() };
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| tls(error.to_string()))?
@@ -78,7 +87,7 @@ pub(super) fn config(roots: &Roots, extra_ca_pem: Option<&[u8]>) -> Result<Clien
 #[derive(Debug)]
 struct Judge {
     roots: Roots,
-    extra_pem: Vec<u8>,
+    extra_roots: Roots,
     provider: Arc<CryptoProvider>,
     verifier: OnceLock<Result<Arc<WebPkiServerVerifier>, Error>>,
 }
@@ -97,10 +106,9 @@ impl Judge {
         let why = found.as_ref().err().cloned();
         // Stores hold odd certificates; one that cannot be used is no reason to trust none.
         roots.add_parsable_certificates(found.unwrap_or_default());
-        for certificate in CertificateDer::pem_slice_iter(&self.extra_pem) {
-            let unreadable =
-                |error| Error::General(format!("the extra certificates cannot be read: {error}"));
-            roots.add(certificate.map_err(unreadable)?)?;
+        let unreadable = |why| Error::General(format!("the extra certificates cannot be read: {why}"));
+        for certificate in self.extra_roots.certificates().map_err(unreadable)? {
+            roots.add(certificate)?;
         }
         if roots.is_empty() {
             let why = why.unwrap_or_else(|| "no authority is trusted".to_owned());

@@ -1,9 +1,13 @@
 //! Bash, with nothing to run but a recorder and `cat`.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 /// Longer than any of these commands needs, on a busy machine, if it does not loop.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -55,11 +59,14 @@ impl Bash {
             .env("FUNCNEST", "10")
             .env("PELTON_RECORD", &record)
             .env("BASH_FUNC_command_not_found_handle%%", RECORDER)
+            // What it leaves in the background may loop without end: it is ended with it.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(&errors).expect("a file for errors"))
             .spawn()
             .expect("bash can be started");
+        let group = Pid::from_raw(i32::try_from(child.id()).expect("a process has a small number"));
         let started = Instant::now();
         while child.try_wait().expect("bash can be waited for").is_none() {
             if started.elapsed() > PATIENCE {
@@ -68,6 +75,8 @@ impl Bash {
             }
             std::thread::sleep(Duration::from_micros(300));
         }
+        // There is none any more where nothing was left.
+        let _ = killpg(group, Signal::SIGKILL);
         let records = fs::read_dir(&record).expect("the records can be listed");
         let records = records.map(|entry| fs::read(entry.expect("a record").path()).expect("a record"));
         let stderr = String::from_utf8_lossy(&fs::read(&errors).unwrap_or_default()).into_owned();

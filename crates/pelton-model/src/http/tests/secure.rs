@@ -56,7 +56,7 @@ fn url(server: &Server) -> String {
 async fn a_private_authority_is_trusted_when_it_is_named() {
     let (server, authority) = start().await;
     let transport =
-        HttpTransport::new(HttpOptions { extra_ca_pem: Some(authority), ..HttpOptions::default() });
+        HttpTransport::new(HttpOptions { extra_roots: Roots::of_pem(authority), ..HttpOptions::default() });
     assert_eq!(send(&transport, post(url(&server))).await.unwrap(), (200, b"ok".to_vec()));
     // A new pool does not read the certificates again, and still trusts.
     send(&transport, Post { fresh_connection: true, ..post(url(&server)) }).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_stranger_is_not_trusted() {
     check_error(plain(), &url(&server), TransportErrorKind::Tls, words).await;
     // Nor is somebody else under a trusted authority.
     let transport =
-        HttpTransport::new(HttpOptions { extra_ca_pem: Some(authority), ..HttpOptions::default() });
+        HttpTransport::new(HttpOptions { extra_roots: Roots::of_pem(authority), ..HttpOptions::default() });
     let other_name = url(&server).replace("localhost", "127.0.0.1");
     check_error(transport, &other_name, TransportErrorKind::Tls, "no secure connection to 127.0.0.1:").await;
     assert!(server.heard().is_empty());
@@ -115,7 +115,7 @@ async fn a_stranger_is_not_trusted() {
 async fn certificates_that_cannot_be_read_are_an_error() {
     let (server, _) = start().await;
     let pem = b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n".to_vec();
-    let transport = HttpTransport::new(HttpOptions { extra_ca_pem: Some(pem), ..HttpOptions::default() });
+    let transport = HttpTransport::new(HttpOptions { extra_roots: Roots::of_pem(pem), ..HttpOptions::default() });
     check_error(transport, &url(&server), TransportErrorKind::Tls, "the extra certificates cannot be read")
         .await;
 }
@@ -138,7 +138,7 @@ async fn pit_L16_a_proxy_that_looks_inside_is_trusted_at_the_first_try() {
     });
     let transport = HttpTransport::new(HttpOptions {
         proxy: Some(ProxyRules { https: Some(proxy), ..ProxyRules::default() }),
-        extra_ca_pem: Some(authority),
+        extra_roots: Roots::of_pem(authority),
         ..HttpOptions::default()
     });
     assert_eq!(send(&transport, post("https://far.away/v1/messages")).await.unwrap().0, 200);
@@ -160,7 +160,7 @@ async fn pages_are_held_to_their_certificates_wherever_they_are_pinned() {
         pinned: vec![server.address],
     };
     let transport =
-        HttpTransport::new(HttpOptions { extra_ca_pem: Some(authority), ..HttpOptions::default() });
+        HttpTransport::new(HttpOptions { extra_roots: Roots::of_pem(authority), ..HttpOptions::default() });
     assert_eq!(transport.get(get("localhost")).await.unwrap().status, 200);
     assert_eq!(transport.get(get("other.invalid")).await.unwrap_err().kind, TransportErrorKind::Tls);
     assert_eq!(plain().get(get("localhost")).await.unwrap_err().kind, TransportErrorKind::Tls);
