@@ -178,13 +178,29 @@ const START_SHELLS: &[&str] = &[
 /// What a command runs, one step deep.
 fn directly(command: &Command) -> Further {
     let Some(first) = command.words.first() else { return riders::variables(command) };
-    let Some(name) = first.literal() else { return Further::unknown() };
-    let name = program(name);
     let arguments = &command.words[1..];
+    let Some(name) = first.literal() else {
+        let mut further = Further::unknown();
+        // Where it becomes nothing, what stands behind it is run: `$sudo rm x`.
+        if !arguments.is_empty() && may_become_nothing(first) {
+            further.commands.push(inner(command, Vec::new(), arguments));
+        }
+        return further;
+    };
+    let name = program(name);
     let mut further = named(command, name, arguments);
     further.add(riders::options(command, name, arguments));
     further.add(riders::variables(command));
     further
+}
+
+/// Whether a word may become no argument at all.
+fn may_become_nothing(word: &Word) -> bool {
+    word.parts().iter().all(|part| match part {
+        Part::Parameter { name, plain, quoted } => !quoted || !plain || name == "@",
+        Part::Substitution { quoted, .. } => !quoted,
+        _ => false,
+    })
 }
 
 /// What a program runs that is known for it.

@@ -133,6 +133,55 @@ fn several_and_nested_ones_are_all_found() {
 }
 
 #[test]
+fn what_stands_behind_a_word_that_may_become_nothing_is_seen() {
+    let commands = |text| further(text).0;
+    assert_eq!(commands("$x eval a"), ["eval a", "a"]);
+    assert_eq!(commands("$(x) $y sh -c 'a b'"), ["$y sh -c 'a b'", "sh -c 'a b'", "a b"]);
+    assert_eq!(commands("\"$@\" a"), ["a"]);
+    assert_eq!(commands("env $x a"), ["$x a", "a"]);
+    // It stays a word.
+    assert_eq!(commands("\"$x\" a"), [""; 0]);
+    assert_eq!(commands("x$y a"), [""; 0]);
+}
+
+#[test]
+fn what_options_run_or_have_read_is_not_what_a_program_is_known_for() {
+    let hidden = |text: &str| further_commands(&first(text)).hidden;
+    for text in [
+        "git x/y",
+        "git -C a ../b",
+        "git difftool -t ../x",
+        "git difftool -yt../x",
+        "git mergetool --tool=a/b",
+        "git svn fetch --authors-prog=./x",
+        "cargo test --config a.toml",
+        "npm run test --script-shell=./x",
+        "npm test --node-options='-r ./x'",
+        "ssh -F f host",
+        "curl -K f",
+        "wget -e a=b u",
+        "kubectl get pods --kubeconfig f",
+        "sqlite3 d '.once |./x'",
+        "sqlite3 d \"select load_extension('x')\"",
+    ] {
+        assert!(hidden(text), "{text}");
+    }
+    for text in [
+        "git difftool -t vimdiff",
+        "git difftool --tool-help",
+        "git log -- a/b",
+        "cargo test --workspace",
+        "npm run test",
+        "ssh host",
+        "curl -k u",
+        "sqlite3 d 'select 1 | 2'",
+        "kubectl get pods",
+    ] {
+        assert!(!hidden(text), "{text}");
+    }
+}
+
+#[test]
 fn what_is_not_literal_is_said() {
     for text in [
         "$x",

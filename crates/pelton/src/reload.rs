@@ -168,9 +168,11 @@ pub(crate) async fn heed(
         Ok(Reloaded { rules, additional_dirs, hooks: configured, problems }) => {
             permissions.start_over_with(rules, additional_dirs);
             hooks.hooks.replace_settings(configured);
+            // What a directory adds without being trusted anew is among the problems, and does not count.
+            let but = if problems.is_empty() { "" } else { "but for what was just said, " };
             told.extend(problems.into_iter().map(inform));
             told.push(inform(format!(
-                "{files} has changed: its rules, directories and hooks count from now on."
+                "{files} has changed: {but}its rules, directories and hooks count from now on."
             )));
         }
     }

@@ -295,6 +295,64 @@ fn what_is_looked_at_in_lists_loops_and_sums_is_not_asked_about() {
     check("ninth_looks.jsonl", 850);
 }
 
+#[test]
+fn what_builtins_set_and_options_say_is_no_way_around() {
+    check("tenth_reach.jsonl", 3_000);
+}
+
+#[test]
+fn what_scripts_of_several_lines_look_at_is_not_asked_about() {
+    check("tenth_looks.jsonl", 450);
+}
+
+/// A directory of files that git would take for a repository says what git runs: nobody is sent there unasked.
+#[test]
+fn git_is_asked_about_where_it_is_sent_to_files_that_would_be_a_repository() {
+    let place = place();
+    place.put("bare/HEAD", "ref: refs/heads/main\n");
+    place.put("bare/objects/info/x", "");
+    place.put("bare/config", "[core]\n\tfsmonitor = ./x\n");
+    let rules = json!({"allow": ["Bash(git *)", "Bash(npm run test:*)", "Bash(make *)"]});
+    let sent =
+        ["git -C bare status", "git --git-dir=bare log", "git --git-dir bare log", "git -C src/../bare log"];
+    judged(&place, "default", &rules, &sent, "ask");
+    let elsewhere = ["npm run test --prefix ..", "npm run test -C /", "make -C .. x", "make -f /x test"];
+    judged(&place, "default", &rules, &elsewhere, "ask");
+    let here = ["git -C src push", "git push", "npm run test --prefix src", "make -C src", "make test"];
+    judged(&place, "default", &rules, &here, "allow");
+}
+
+/// What a shell does for each name that is found is a removal only if its text may be one.
+#[test]
+fn a_shell_for_each_name_is_no_removal_by_itself() {
+    let place = place();
+    let fine = [
+        "find . -type f -exec sh -c 'echo \"$1\"' _ {} \\;",
+        "find . -exec bash -c 'wc -l \"$1\" | head' _ {} \\;",
+    ];
+    judged(&place, "bypassPermissions", &json!({}), &fine, "allow");
+    let removes = [
+        "find . -exec sh -c 'rm \"$1\"' _ {} \\;",
+        "find . -exec sh -c '$0 \"$1\"' rm {} \\;",
+        "find . -exec sh -c 'eval \"$1\"' _ {} \\;",
+        "find . -exec bash -c \"$X\" {} \\;",
+        "find . -exec sh -c 'cd x && find . -delete' \\;",
+    ];
+    judged(&place, "bypassPermissions", &json!({}), &removes, "ask");
+}
+
+/// Who may write a file is told why, also where the command that writes it only looks.
+#[test]
+fn what_goes_to_a_file_is_told_as_allowed_by_whoever_allows_that() {
+    let place = place();
+    let told = |words: &[&str]| {
+        let words = [&["permissions", "explain", "echo x > new.txt"], words].concat();
+        place.pelton(words).run().well().to_owned()
+    };
+    assert!(told(&["--permission-mode", "acceptEdits"]).contains("The mode acceptEdits allows it."));
+    assert!(told(&["--allowedTools", "Edit(new.txt)"]).contains("Edit(new.txt)"));
+}
+
 /// A pattern may become an option where a file is called like one; one that matches everything is asked about wherever options can do more.
 #[test]
 fn patterns_are_handed_to_programs_with_options_that_write_where_no_file_is_called_like_one() {

@@ -132,6 +132,8 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
     let literal = |at: usize| arguments.get(at).and_then(Word::literal);
     let transport = transported(command, arguments);
     let mut further = match name.literal() {
+        // `git x/y` runs the file `git-x/y`.
+        Some(path) if path.contains('/') => Further { hidden: true, ..Further::unknown() },
         Some("config") => configured(command, arguments),
         Some("clone") => {
             let mut further = programs(command, arguments, &["-u", "--upload-pack", "--template"]);
@@ -174,8 +176,13 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
         Some("difftool" | "mergetool") => {
             let mut further = programs(command, arguments, &["--extcmd"]);
             further.add(behind_an_x(command, arguments));
+            // Git reads a file of that name beside its own, and runs it.
+            if tools(arguments).any(|tool| tool.contains('/')) {
+                further.add(Further { hidden: true, ..Further::unknown() });
+            }
             further
         }
+        Some("svn") => programs(command, arguments, &["--authors-prog"]),
         Some("filter-branch") => {
             let mut further = Further { hidden: true, ..Further::unknown() };
             for word in arguments.windows(2).filter(|pair| pair[0].literal_prefix().ends_with("-filter")) {
@@ -187,6 +194,21 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
     };
     further.add(transport);
     further
+}
+
+/// What is said in place of the tools that `difftool` and `mergetool` know: `-t x`, `-yt../x`, `--tool=x`.
+fn tools(arguments: &[Word]) -> impl Iterator<Item = &str> {
+    arguments.iter().enumerate().filter_map(|(at, word)| {
+        let text = word.literal().filter(|text| text.starts_with('-'))?;
+        let next = || arguments.get(at + 1).and_then(Word::literal);
+        if text.starts_with("--") {
+            let (option, value) =
+                text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
+            return (option.len() > 3 && "--tool".starts_with(option)).then(|| value.or_else(next)).flatten();
+        }
+        let (_, glued) = text.split_once('t')?;
+        if glued.is_empty() { next() } else { Some(glued) }
+    })
 }
 
 /// Options of a sub-command that name a program.

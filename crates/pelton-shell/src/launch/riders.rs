@@ -59,7 +59,22 @@ const OPTIONS: &[(&[&str], &[&str])] = &[
     (&["ctest"], &["--test-command"]),
     (&["rpm", "rpmbuild"], &["-E", "--eval"]),
     (&["valgrind", "strace"], &["--log-socket-cmd"]),
+    (&["npm", "npx", "pnpm", "pnpx"], &["--script-shell", "--shell"]),
 ];
+
+/// Programs, and their options whose value says what else they run or load: settings, files with settings, libraries.
+const SETTINGS: &[(&[&str], &[&str])] = &[
+    (&["cargo"], &["--config"]),
+    (&["npm", "npx", "pnpm", "pnpx"], &["--node-options", "--userconfig", "--globalconfig"]),
+    (&["ssh", "scp", "sftp"], &["-F"]),
+    (&["ssh"], &["-I"]),
+    (&["curl"], &["-K", "--config", "--engine"]),
+    (&["wget"], &["-e", "--execute", "--config"]),
+    (&["kubectl", "oc", "helm"], &["--kubeconfig"]),
+];
+
+/// What a program of databases reads from a command, writes to one, or loads: `.once |command`.
+const SQL_RUNS: &[&str] = &[".load", "load_extension"];
 
 /// Beginnings of what stands before the command in such a value: `exec=rm x`, `enter:execute(rm x)`.
 const BEFORE_COMMANDS: &[&str] = &["exec=", "!", "|", "%("];
@@ -114,7 +129,23 @@ pub(super) fn options(command: &Command, name: &str, arguments: &[Word]) -> Furt
             further.add(ridden(command, &value));
         }
     }
+    for (_, options) in SETTINGS.iter().filter(|(names, _)| names.contains(&name)) {
+        if !values(arguments, options).is_empty() {
+            further.add(Further { hidden: true, ..Further::default() });
+        }
+    }
     match name {
+        "sqlite3" | "duckdb" => {
+            for text in arguments.iter().filter_map(Word::literal) {
+                let text = text.trim_start();
+                if let Some((_, piped)) = text.split_once('|').filter(|_| text.starts_with('.')) {
+                    further.add(ridden(command, &Word::of_literal(piped.trim_end_matches(['\'', '"']))));
+                }
+                if SQL_RUNS.iter().any(|run| text.contains(run)) {
+                    further.add(Further { hidden: true, ..Further::default() });
+                }
+            }
+        }
         "ssh" | "scp" | "sftp" | "mosh" | "autossh" => {
             for value in values(arguments, &["-o"]) {
                 further.add(setting(command, &value));

@@ -1,8 +1,9 @@
 //! Bash, with nothing to run but a recorder and `cat`.
 
 use std::fs;
-use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,13 @@ pub struct Bash {
     home: tempfile::TempDir,
 }
 
+/// What commands are run as where the tests are run by root: among them is `>/a`, and nothing may be left behind where that leads.
+const NOBODY: u32 = 65534;
+
+fn open_to_all(dir: &Path) {
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).expect("a directory of our own");
+}
+
 /// What a command did.
 pub struct Ran {
     /// The words of every command that was run, in no order.
@@ -37,6 +45,7 @@ impl Bash {
             .find(|path| path.exists())
             .expect("these tests compare with bash, and there is none on this machine");
         let home = tempfile::tempdir().expect("a directory for bash");
+        open_to_all(home.path());
         // The one program there is: it shows what a here-document becomes, and changes nothing.
         fs::create_dir(home.path().join("bin")).expect("a directory for programs");
         std::os::unix::fs::symlink("/bin/cat", home.path().join("bin/cat")).expect("a link to cat");
@@ -48,8 +57,14 @@ impl Bash {
         let (work, record) = (place.path().join("work"), place.path().join("record"));
         fs::create_dir(&work).expect("an empty directory");
         fs::create_dir(&record).expect("a directory for records");
+        [place.path(), &work, &record].into_iter().for_each(open_to_all);
         let errors = place.path().join("errors");
-        let mut child = Command::new(&self.program)
+        let mut bash = Command::new(&self.program);
+        // Whoever made the directory runs the tests.
+        if fs::metadata(place.path()).expect("a directory of our own").uid() == 0 {
+            bash.uid(NOBODY).gid(NOBODY);
+        }
+        let mut child = bash
             .args(["--norc", "--noprofile", "-c", command])
             .current_dir(&work)
             .env_clear()

@@ -141,6 +141,8 @@ pub const WORDS: &[&str] = &[
 
 /// Whatever bash runs of these must have been seen.
 pub const NASTY: &[&str] = &[
+    "$x eval n1 n2",
+    "$x $y eval 'n1 n2'",
     "n1 {a..c}",
     "n1 {01..03}",
     "n1 {1..5..2}",

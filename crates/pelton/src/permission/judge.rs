@@ -405,7 +405,13 @@ impl RuleSet {
         let unseen = touched.looks_at.iter().flatten().find(|place| !readable(place));
         let looks = touched.looks_at.is_some() && unseen.is_none() && !touched.shows_unnamed;
         if looks && flows {
-            return Decision::new(Verdict::Allow, "Looking is all it does.", Cause::ReadOnly);
+            // What it says goes to a file: who allows that allows the line.
+            let written = touched.output.first();
+            return match written.and_then(|place| self.vouching_for(Deed::Edit, place, here)) {
+                Some(rule) => Decision::by(Verdict::Allow, rule),
+                None if written.is_some() => mode_allows("The mode acceptEdits allows it."),
+                None => Decision::new(Verdict::Allow, "Looking is all it does.", Cause::ReadOnly),
+            };
         }
         if mode == Mode::Plan {
             return Decision::question(PLANNING, Cause::Unapproved);

@@ -27,8 +27,10 @@ mod deeds; // what programs do to files
 mod outputs; // files that options may name for writing
 mod named; // files that words may name
 mod held; // what variables may hold
+mod declared; // what builtins set them to
 mod untold; // files whose names only running it would tell
 mod moves; // where commands go
+mod sent; // directories whose files say what runs
 mod removal; // what is taken away
 mod carried; // the same, when its names are written elsewhere in the line
 mod veiled; // the same, when it is not written as a removal
@@ -178,6 +180,10 @@ impl Survey {
         };
         let open = script.doubts.iter().filter(|doubt| !is_settled(doubt));
         self.doubts = open.map(|doubt| Open::of(doubt, script)).collect();
+        // Data that the shell evaluates once more.
+        texts.extend(
+            script.doubts.iter().filter(|doubt| evaluates(doubt)).flat_map(|doubt| inside_of(&doubt.text)),
+        );
         texts.dedup();
         for text in texts.iter().filter(|_| depth < TEXTS_IN_TEXTS_MAX) {
             self.add_text(text, depth + 1);
@@ -203,13 +209,7 @@ impl Survey {
 
 impl Open {
     fn of(doubt: &Doubt, script: &Script) -> Self {
-        let evaluates = matches!(
-            doubt.kind,
-            DoubtKind::Arithmetic
-                | DoubtKind::Subscript
-                | DoubtKind::Parameter
-                | DoubtKind::EvaluatedArgument
-        );
+        let evaluates = evaluates(doubt);
         let holds_commands = ["@P", "$(", "`"].iter().any(|sign| doubt.text.contains(sign));
         let may_run = match evaluates {
             true if holds_commands => MayRun::Anything,
@@ -226,6 +226,36 @@ impl Open {
         };
         Self { text: doubt.text.clone(), why: reason(doubt), may_run }
     }
+}
+
+/// Whether the shell evaluates once more what a doubt is about.
+fn evaluates(doubt: &Doubt) -> bool {
+    matches!(
+        doubt.kind,
+        DoubtKind::Arithmetic | DoubtKind::Subscript | DoubtKind::Parameter | DoubtKind::EvaluatedArgument
+    )
+}
+
+/// What stands in a text between `$(` and `)`, and between backticks: `'a[$(rm x)]'`.
+fn inside_of(text: &str) -> Vec<String> {
+    let begun = text.match_indices("$(").map(|(at, sign)| &text[at + sign.len()..]);
+    // What is calculated holds no commands but in further ones.
+    let begun = begun.filter(|behind| !behind.starts_with('('));
+    let ended = begun.filter_map(|behind| {
+        let mut open = 1usize;
+        let end = behind.find(|c| {
+            match c {
+                '(' => open += 1,
+                ')' => open -= 1,
+                _ => {}
+            }
+            open == 0
+        })?;
+        Some(&behind[..end])
+    });
+    let quoted = text.split('`').skip(1).step_by(2);
+    // Behind a backslash a blank divides nothing yet.
+    ended.chain(quoted).map(|inside| inside.replace('\\', "")).collect()
 }
 
 /// Whether another command reads what this one writes.

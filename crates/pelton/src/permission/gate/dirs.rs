@@ -131,22 +131,37 @@ impl Dirs {
     /// Whether git may take one of these directories, or one above, for a repository although it has no `.git`: then files that
     /// anybody may have put there say what git runs.
     pub fn may_be_repositories(&self) -> bool {
-        self.all.iter().any(|dir| {
-            for dir in dir.ancestors() {
-                let git = dir.join(".git");
-                if git.is_file() || git.join(REPOSITORY_MARK).symlink_metadata().is_ok() {
-                    return false;
-                }
-                let is_there = |name: &str| dir.join(name).symlink_metadata().is_ok();
-                if is_there(REPOSITORY_MARK) && (is_there("objects") || is_there("commondir")) {
-                    return true;
-                }
-                if self.may_make_repository {
-                    return true;
-                }
+        self.all.iter().any(|dir| self.may_be_repository(dir))
+    }
+
+    fn may_be_repository(&self, dir: &Path) -> bool {
+        for dir in dir.ancestors() {
+            let git = dir.join(".git");
+            if git.is_file() || git.join(REPOSITORY_MARK).symlink_metadata().is_ok() {
+                return false;
             }
-            false
-        })
+            let is_there = |name: &str| dir.join(name).symlink_metadata().is_ok();
+            if is_there(REPOSITORY_MARK) && (is_there("objects") || is_there("commondir")) {
+                return true;
+            }
+            if self.may_make_repository {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The same of directories below the working ones that git is told to work in. What is in a `.git` nobody puts there unasked.
+    pub fn name_repositories(&self, named: &[Files], here: &Here) -> bool {
+        let paths = named.iter().filter_map(|files| match files {
+            Files::Named(path) => Some(path),
+            _ => None,
+        });
+        let places = paths.flat_map(|path| self.joined(path)).filter_map(|path| self.place(&path));
+        let is_kept = |place: &Place| place.real.iter().any(|name| name == ".git");
+        places
+            .filter(|place| here.contains(place) && !is_kept(place))
+            .any(|place| self.may_be_repository(&place.real))
     }
 
     /// Whether git does the same in all of these directories as where the session is, when the line makes no other repository.

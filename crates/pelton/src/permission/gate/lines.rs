@@ -164,6 +164,15 @@ impl Gate {
         if step.runs_git && dirs.changed(here) && !dirs.are_in_same_repository(here) {
             touched.elsewhere = Some("it changes the directory before it runs git");
         }
+        if step.runs_git && dirs.name_repositories(&step.repositories, here) {
+            touched.elsewhere = Some("files that anybody may have put there say what git runs");
+        }
+        let is_here = |files: &Files| {
+            self.places(files, dirs).is_some_and(|places| places.iter().all(|place| here.contains(place)))
+        };
+        if !step.sent_to.iter().all(is_here) {
+            touched.elsewhere = Some("a directory outside of the working directories says what it runs");
+        }
         if let Some(look) = &step.look {
             let places: Option<Vec<Vec<Place>>> =
                 look.files.iter().map(|files| self.places(files, dirs)).collect();

@@ -281,6 +281,20 @@ impl Arg {
         }
     }
 
+    /// What stands behind the first `=`, if that is certainly one.
+    pub fn behind_sign(&self) -> Option<Self> {
+        let (first, rest) = self.parts.split_first()?;
+        let Part::Literal(text) = first else { return None };
+        let (_, value) = text.split_once('=')?;
+        let mut parts = vec![Part::Literal(value.to_owned())];
+        // A value that is one variable is that, and not a word with one in it.
+        if value.is_empty() && !rest.is_empty() {
+            parts.clear();
+        }
+        parts.extend_from_slice(rest);
+        Some(Self::new(self.written.clone(), parts))
+    }
+
     /// The same word with a value in the place of a variable, as if it stayed one word.
     pub fn with_value(&self, variable: &str, value: &[Part]) -> Self {
         self.filled(value, |part| is_value_of(part, variable))
@@ -374,6 +388,17 @@ pub(in super::super) enum Files {
     InRepository { rest: String, may_split: bool },
     /// All that match, quoted characters behind a backslash.
     Matching(String),
+}
+
+impl Files {
+    /// The same as seen from another directory, if that makes a difference.
+    pub fn below(&self, dir: &str) -> Option<Self> {
+        match self {
+            Self::Named(path) if !path.starts_with('/') => Some(Self::Named(format!("{dir}/{path}"))),
+            Self::Matching(path) if !path.starts_with('/') => Some(Self::Matching(format!("{dir}/{path}"))),
+            _ => None,
+        }
+    }
 }
 
 /// Output of which nothing is known.

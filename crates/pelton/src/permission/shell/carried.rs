@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script};
 
 use super::arg::{Arg, Files};
-use super::decoded::{Output, output_before};
+use super::decoded::{Output, output_before, output_of_line};
 use super::launch::base_name;
 use super::removal::{Removal, TOP_OF_REPOSITORY, removals};
 use crate::limits::LOOP_ROUNDS_JUDGED_MAX;
@@ -30,7 +30,12 @@ impl<'s> Carried<'s> {
                 _ => false,
             };
             let is_value = matches!(assignment.kind, AssignmentKind::Plain | AssignmentKind::Loop);
-            if is_value && assignment.value.parts().iter().all(is_written) {
+            // Where a command says it, what it says is known of some.
+            let is_said = matches!(
+                assignment.value.parts(),
+                [Part::Substitution { inside, .. }] if output_of_line(inside) != Output::Hidden
+            );
+            if is_value && (is_said || assignment.value.parts().iter().all(is_written)) {
                 values.entry(&assignment.name).or_default().push(Cow::Borrowed(assignment.value.parts()));
             }
         }

@@ -240,6 +240,15 @@ fn echoed(text: &str) -> String {
     if escapes { unescaped(text, Octal::ThreeBehindZero) } else { text.to_owned() }
 }
 
+/// What `printf` says, if all of its words are certain.
+pub(super) fn printf_says(words: &[Arg]) -> Option<String> {
+    let words: Option<Vec<String>> = words.iter().map(|word| word.literal().map(str::to_owned)).collect();
+    match printed(&words?) {
+        Output::Text(text) => Some(text),
+        Output::Hidden | Output::Elsewhere => None,
+    }
+}
+
 /// What `printf` makes of its format, with every value in its turn.
 fn printed(words: &[String]) -> Output {
     let Some((format, values)) = words.split_first() else { return Output::Elsewhere };

@@ -65,10 +65,7 @@ impl Deed {
 
     /// The same in another directory, if that makes a difference.
     pub fn below(&self, dir: &str) -> Option<Self> {
-        let inside = |files: &Files| match files {
-            Files::Named(path) if !path.starts_with('/') => Some(Files::Named(format!("{dir}/{path}"))),
-            _ => None,
-        };
+        let inside = |files: &Files| files.below(dir);
         Some(match self {
             Self::Read(files) => Self::Read(inside(files)?),
             Self::Write(files) => Self::Write(inside(files)?),
@@ -159,6 +156,9 @@ pub(super) fn may_be_option(written: &str, option: &str) -> bool {
     !written.is_empty() && option.trim_start_matches('-').starts_with(written)
 }
 
+/// What people put behind the name of a file that is kept.
+const USUAL_SUFFIXES: &[&str] = &["~", ".bak", ".backup", ".old", ".orig", ".save"];
+
 impl Known {
     /// The long option that this is, or may be the beginning of.
     fn spelled_out<'a>(&self, name: &'a str) -> &'a str
@@ -168,6 +168,19 @@ impl Known {
         let is_known = self.takes_long.contains(&name) || EDIT_FLAGS.contains(&name);
         let mut begun = self.takes_long.iter().filter(|option| !is_known && may_be_option(name, option));
         begun.next().copied().unwrap_or(name)
+    }
+
+    /// Whether it gives files a second name: `ln` without `-s`, and `cp -l`.
+    fn makes_names(&self, args: &[Arg]) -> bool {
+        let has = |letter: &str, option: &str| {
+            let is_long = |arg: &Arg| {
+                let text = arg.prefix();
+                text.len() > 3 && text.starts_with("--") && may_be_option(text, option)
+            };
+            args.iter().any(|arg| is_any_flag(arg, letter) || is_long(arg))
+        };
+        self.names.contains(&"ln") && !has("s", "--symbolic")
+            || self.names.contains(&"cp") && has("l", "--link")
     }
 
     fn deeds(&self, args: &[Arg], by_name: bool) -> Deeds {
@@ -183,9 +196,9 @@ impl Known {
                     None => *known = false,
                 }
             }
-            // What is put behind a name could lead elsewhere.
+            // What is put behind a name could lead elsewhere, or make another name of it.
             if matches!(option, "-S" | "--suffix") {
-                *known &= value.literal().is_some_and(|suffix| !suffix.contains('/'));
+                *known &= value.literal().is_some_and(|suffix| USUAL_SUFFIXES.contains(&suffix));
             }
             if !self.writes.contains(&option) {
                 return;
@@ -223,8 +236,8 @@ impl Known {
                 known &= arg.literal().is_some();
                 let mut letters = cluster.chars();
                 while let Some(letter) = letters.next() {
-                    // Copies of what links lead to are copies from anywhere.
-                    known &= self.shape != Shape::Copies || !matches!(letter, 'L' | 'H');
+                    // Copies of what links lead to are copies from anywhere, and a second name is no copy.
+                    known &= self.shape != Shape::Copies || !matches!(letter, 'L' | 'H' | 'l');
                     // `rmdir -p` takes away what is above, too.
                     known &= self.shape != Shape::Removes || letter != 'p';
                     if !self.takes.contains(letter) {
@@ -290,6 +303,7 @@ impl Known {
             Shape::Nothing => {}
             Shape::Copies | Shape::Moves => {
                 let target = target.or_else(|| (files.len() > 1).then(|| files.pop()).flatten());
+                let makes_names = self.makes_names(all);
                 // With it a copy lies below the target by its whole path.
                 let keeps_path = all.iter().any(|arg| arg.literal() == Some("--parents"));
                 for file in &files {
@@ -315,6 +329,8 @@ impl Known {
                 }
                 known &= target.is_some();
                 deeds.extend(target.map(Deed::Write));
+                // By a second name everybody may change what is in a file.
+                deeds.extend(files.into_iter().filter(|_| makes_names).map(Deed::Write));
             }
         }
         let is_plain_edit = self.plain_edit && known && !deeds.is_empty();

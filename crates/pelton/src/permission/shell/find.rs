@@ -43,7 +43,7 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             Takes::Nothing | Takes::Maybe => {}
             Takes::Path => files.push(expression.next()?.files()?),
             Takes::Number => is_number(expression.next()?.literal()?).then_some(())?,
-            Takes::Word | Takes::Two => is_text(expression.next()?).then_some(())?,
+            Takes::Word | Takes::Two | Takes::NameAndPath => is_text(expression.next()?).then_some(())?,
         }
     }
     look.files.extend(files);
@@ -122,7 +122,7 @@ pub(super) fn names_deleted(args: &[Arg]) -> Option<Vec<&Arg>> {
                     "-fprintf" => 2,
                     "-fprint" | "-fprint0" | "-fls" => 1,
                     test => match test.strip_prefix('-').and_then(find_takes) {
-                        Some(Takes::Two) => 2,
+                        Some(Takes::Two | Takes::NameAndPath) => 2,
                         Some(Takes::Number | Takes::Word | Takes::Path) => 1,
                         Some(Takes::Nothing | Takes::Maybe) | None => 0,
                     },

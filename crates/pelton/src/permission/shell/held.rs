@@ -7,6 +7,7 @@ use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script, Word}
 
 use super::arg::Arg;
 use super::carried::words_of;
+use super::declared::declared;
 use super::launch::base_name;
 use super::passed::looked_through;
 use crate::limits::{FILLED_WORD_BYTES_MAX, LOOP_WORDS_JUDGED_MAX};
@@ -67,6 +68,9 @@ impl Held {
                 _ => vec![Arg::of(&assignment.value)],
             };
             self.add(&assignment.name, values.into_iter().flat_map(named_by));
+        }
+        for (name, values) in declared(command) {
+            self.add(&name, values.into_iter().flat_map(named_by));
         }
         for word in words_in(command) {
             let is_more = |part: &Part| matches!(part, Part::Parameter { plain: false, .. });

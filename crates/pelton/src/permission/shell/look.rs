@@ -65,6 +65,11 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     at_work(name, rest).or_else(|| versions::look(name, rest))
 }
 
+/// Whether a file is one that whoever runs the line sees anyway, or nobody.
+fn is_open_already(path: &str) -> bool {
+    matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/tty")
+}
+
 /// What it looks at when it does what it is for.
 fn at_work(name: &str, rest: &[Arg]) -> Option<Look> {
     match name {
@@ -81,7 +86,7 @@ fn at_work(name: &str, rest: &[Arg]) -> Option<Look> {
         // Without a number it never ends.
         "top" if !rest.iter().any(|arg| arg.prefix().starts_with('-') && arg.prefix().contains('n')) => None,
         // What it copies to is there already.
-        "tee" if matches!(rest, [one] if one.literal() == Some("/dev/null")) => Some(Look::nothing()),
+        "tee" if matches!(rest, [one] if one.literal().is_some_and(is_open_already)) => Some(Look::nothing()),
         "bat" | "batcat" => forms::unpaged(name, rest),
         // Other words set how a terminal is.
         "stty" if matches!(rest, [one] if matches!(one.literal(), Some("size" | "speed"))) => {
@@ -141,6 +146,10 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
                 files.extend(named_by_patterns(std::slice::from_ref(arg))?.files);
                 continue;
             }
+            if program.operands == Operands::Numbers && arg.is_count() {
+                operands.push(arg);
+                continue;
+            }
             arg.names_surely().then_some(())?;
             (!arg.prefix().starts_with('-')).then_some(())?;
             if arg.may_be_option() && !program.harmless {
@@ -175,8 +184,10 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
             if let Some(value) = value {
                 accept(option.takes, &value, &mut files)?;
             }
-            if option.takes == Takes::Two {
-                is_value(args.next()?).then_some(())?;
+            match option.takes {
+                Takes::Two => is_value(args.next()?).then_some(())?,
+                Takes::NameAndPath => files.push(args.next()?.files()?),
+                _ => {}
             }
             reach = reach.max(option.reach);
             seen.push(format!("--{name}"));
@@ -218,7 +229,8 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
             paths = &[];
         }
         Operands::Numbers => {
-            operands.iter().all(|operand| operand.literal().is_some_and(is_number)).then_some(())?;
+            let is_fine = |operand: &&Arg| operand.is_count() || operand.literal().is_some_and(is_number);
+            operands.iter().all(is_fine).then_some(())?;
             paths = &[];
         }
         Operands::Formats => {
@@ -303,7 +315,7 @@ fn accept(takes: Takes, value: &Arg, files: &mut Vec<Files>) -> Option<()> {
             None => is_value(value).then_some(())?,
         },
         // A pattern or a variable that is not quoted may become several words.
-        Takes::Word | Takes::Two => is_value(value).then_some(())?,
+        Takes::Word | Takes::Two | Takes::NameAndPath => is_value(value).then_some(())?,
         Takes::Path => files.push(value.files()?),
     }
     Some(())

@@ -50,6 +50,13 @@ pub(super) fn may_write(args: &[Arg]) -> Vec<Files> {
             let values = rest.iter().filter_map(Arg::literal).filter_map(|word| word.split_once('='));
             files.extend(values.filter_map(|(_, value)| named(value)));
         }
+        // `%output{file}` in what it says at the end.
+        "curl" => {
+            let formats =
+                rest.iter().filter_map(Arg::literal).flat_map(|text| text.split("%output{").skip(1));
+            let targets = formats.filter_map(|behind| behind.split_once('}'));
+            files.extend(targets.filter_map(|(target, _)| named(target.trim_start_matches('>'))));
+        }
         "mount" => files.extend(rest.last().and_then(Arg::probable_files)),
         _ => {}
     }
@@ -71,12 +78,20 @@ const OUTPUTS_OF: &[(&str, &str)] = &[
     ("curl", "stderr"),
     ("curl", "trace"),
     ("curl", "trace-ascii"),
+    ("git", "export-marks"),
+    ("git", "file"),
+    ("git", "separate-git-dir"),
     ("gh", "D"),
     ("gh", "dir"),
     ("logrotate", "s"),
     ("logrotate", "state"),
     ("mysqldump", "r"),
     ("mysqldump", "result-file"),
+    ("nmap", "oA"),
+    ("nmap", "oG"),
+    ("nmap", "oN"),
+    ("nmap", "oS"),
+    ("nmap", "oX"),
     ("pg_dump", "f"),
     ("pg_dump", "file"),
     ("pip", "d"),

@@ -294,16 +294,6 @@ pub(super) fn looked_through(name: Option<&str>, args: &[Arg]) -> Vec<Arg> {
     }
 }
 
-/// The directory that a launcher runs its command in: `env -C dir`.
-pub(super) fn sent_to(args: &[Arg]) -> Option<String> {
-    let (name, rest) = args.split_first()?;
-    matches!(base_name(name.literal()?), "env" | "sudo").then_some(())?;
-    let at = rest.iter().position(|arg| matches!(arg.literal(), Some("-C" | "-D" | "--chdir")));
-    let next = at.and_then(|at| rest.get(at + 1)).and_then(Arg::literal);
-    let glued = || rest.iter().filter_map(Arg::literal).find_map(|text| text.strip_prefix("--chdir="));
-    next.or_else(glued).map(str::to_owned)
-}
-
 /// Where a `find` begins.
 pub(super) fn search_starts(args: &[Arg]) -> Vec<Arg> {
     let is_start = |arg: &&Arg| !arg.prefix().starts_with(['-', '(', '!']);

@@ -6,7 +6,8 @@
 //!
 //! Options are written in words. A word for short options is letters that take the same: `alh`; a word for a long
 //! option is its name. Behind them stands what they take: `#` a number, `:` text that names no file, `@` a file, `?`
-//! text that is glued to the option or missing (what follows is another word), `^` two texts that name no file. A `!` before them says that with them the
+//! text that is glued to the option or missing (what follows is another word), `^` two texts that name no file, `&` such a text and
+//! then a file. A `!` before them says that with them the
 //! program shows [more](Program::wide).
 
 use std::collections::HashMap;
@@ -24,6 +25,8 @@ pub(super) enum Takes {
     Word,
     /// Two texts that name no files.
     Two,
+    /// A text that names no file, and then a file.
+    NameAndPath,
     Path,
     /// A value only when it is glued to the option.
     Maybe,
@@ -135,9 +138,14 @@ pub(super) fn find_takes(test: &str) -> Option<Takes> {
 }
 
 fn name_and_takes(word: &str) -> (&str, Takes) {
-    for (mark, takes) in
-        [('#', Takes::Number), (':', Takes::Word), ('@', Takes::Path), ('?', Takes::Maybe), ('^', Takes::Two)]
-    {
+    for (mark, takes) in [
+        ('#', Takes::Number),
+        (':', Takes::Word),
+        ('@', Takes::Path),
+        ('?', Takes::Maybe),
+        ('^', Takes::Two),
+        ('&', Takes::NameAndPath),
+    ] {
         if let Some(name) = word.strip_suffix(mark) {
             return (name, takes);
         }
@@ -474,7 +482,7 @@ const PROGRAMS: &[Program] = &[
         short: &["rcMCsneSajR"],
         long: &[
             "raw-output compact-output monochrome-output color-output slurp null-input exit-status sort-keys ascii-output \
-                 join-output raw-input tab indent# arg^ argjson^ stream seq unbuffered raw-output0",
+                 join-output raw-input tab indent# arg^ argjson^ slurpfile& rawfile& stream seq unbuffered raw-output0",
         ],
         operands: Operands::PatternThenPaths { unless: &[] },
         ..PLAIN

@@ -1,13 +1,13 @@
 //! Removals: of what, as far as the words say. Whether nobody recovers from it, the gate knows.
 
-use pelton_shell::Part;
+use pelton_shell::{Command, Part, further_commands};
 
 use super::HOLE;
 use super::arg::{Arg, Files};
 use super::carried::words_of;
 use super::decoded::{Output, output_of_line};
 use super::find;
-use super::launch::base_name;
+use super::launch::{base_name, is_shell};
 
 /// Something that is taken away with all that is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,22 @@ pub(in super::super) enum Removal {
     IfUnset(String),
 }
 
+impl Removal {
+    /// The same in another directory, if that makes a difference.
+    pub fn below(&self, dir: &str) -> Option<Self> {
+        match self {
+            Self::Of(files) => files.below(dir).map(Self::Of),
+            Self::Found(files) => files.below(dir).map(Self::Found),
+            Self::FoundSome(files) => files.below(dir).map(Self::FoundSome),
+            Self::UnderVariable(_) | Self::IfUnset(_) => None,
+        }
+    }
+}
+
 pub(super) const TOP_OF_REPOSITORY: &str = "git rev-parse --show-toplevel";
+
+/// Variables that hold paths wherever a line is run.
+const PATHS_KEPT: &[&str] = &["BASH", "HOME", "OLDPWD", "PATH", "PWD", "SHELL", "_"];
 
 /// Tests of `find` that leave most files alone.
 const NARROWING: &[&str] = &[
@@ -99,14 +114,15 @@ fn found_by_name(args: &[Arg]) -> Vec<Removal> {
 fn found(args: &[Arg]) -> Vec<Removal> {
     let (starts, expression) = find::split(args);
     let removes = |arg: &Arg| matches!(arg.literal(), Some("-delete"));
-    let runs = |pair: &[Arg]| {
-        matches!(pair[0].literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"))
-            && pair[1]
-                .literal()
-                .map(base_name)
-                .is_some_and(|name| matches!(name, "rm" | "rmdir" | "sh" | "bash"))
+    let runs = |at: usize| {
+        matches!(expression[at].literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"))
+            && match expression.get(at + 1).and_then(Arg::literal).map(base_name) {
+                Some("rm" | "rmdir") => true,
+                Some(name) if is_shell(name) => may_remove(&expression[at + 2..]),
+                _ => false,
+            }
     };
-    if !expression.iter().any(removes) && !expression.windows(2).any(runs) {
+    if !expression.iter().any(removes) && !(0..expression.len()).any(runs) {
         return Vec::new();
     }
     let narrows = |pair: &[Arg]| {
@@ -126,6 +142,24 @@ fn found(args: &[Arg]) -> Vec<Removal> {
             None => removal(start),
         })
         .collect()
+}
+
+/// Whether a shell with these words may take files away: not if its text is nothing but commands that are named and do not.
+fn may_remove(args: &[Arg]) -> bool {
+    let Some(at) = args.iter().position(|arg| arg.literal() == Some("-c")) else { return true };
+    let Some(Ok(script)) = args.get(at + 1).and_then(Arg::literal).map(pelton_shell::read) else {
+        return true;
+    };
+    let further = script.commands.iter().flat_map(|command| further_commands(command).commands);
+    let commands: Vec<Command> = script.commands.iter().cloned().chain(further).collect();
+    let may = |command: &Command| match command.name().map(base_name) {
+        None => !command.words.is_empty(),
+        Some(name) => {
+            is_shell(name)
+                || matches!(name, "rm" | "rmdir" | "find" | "eval" | "." | "source" | "xargs" | "parallel")
+        }
+    };
+    commands.iter().any(may)
 }
 
 /// A word that the line makes of a text of its own so that only running it would tell: it could be any.
@@ -181,8 +215,15 @@ fn removal(arg: &Arg) -> Option<Removal> {
     if let Some(files) = arg.probable_files() {
         return Some(Removal::Of(files));
     }
-    if matches!(arg.written.trim_matches('"'), "$(pwd)" | "`pwd`") {
+    if matches!(arg.parts(), [Part::Substitution { inside, .. }] if inside.trim() == "pwd") {
         return Some(Removal::Of(Files::Named(".".to_owned())));
+    }
+    // A part of what the shell keeps paths in may be any directory above.
+    if let [Part::Parameter { name, plain: false, .. }] = arg.parts()
+        && PATHS_KEPT.contains(&name.as_str())
+        && arg.written.contains([':', '%', '#', '/'])
+    {
+        return Some(Removal::UnderVariable(arg.written.clone()));
     }
     // The top of the repository is where people work, or above it.
     if matches!(arg.parts(), [Part::Substitution { inside, .. }] if inside.trim() == TOP_OF_REPOSITORY) {

@@ -20,7 +20,7 @@ use super::moves::{Move, moves};
 use super::named::{self, Widening, may_name};
 use super::passed::{self, RunsFile, files_fed, files_run, texts_told};
 use super::removal::{Removal, removals};
-use super::{builtins, is_harmless, mention, outputs, sed, untold};
+use super::{builtins, is_harmless, mention, outputs, sed, sent, untold};
 
 /// One command of a line.
 #[derive(Debug, Default)]
@@ -79,6 +79,10 @@ pub(in super::super) struct Step {
     /// It changes the directory.
     pub moves: Option<Move>,
     pub runs_git: bool,
+    /// Directories that git is told to work in.
+    pub repositories: Vec<Files>,
+    /// Directories whose files say what it runs, besides the one it is run in.
+    pub sent_to: Vec<Files>,
     /// Which list of `&&` it stands in: it runs only if everything before it there has succeeded.
     pub chain: Option<usize>,
     /// It stands by itself, not in a pipeline: where it goes, what follows is.
@@ -123,7 +127,7 @@ pub(super) fn step(
     let given: Vec<Arg> = args.iter().skip(1).chain(&fed).cloned().collect();
     let inner = Held::of_commands(&further.commands);
     // Directories that commands of a text change to.
-    let mut gone_to: Vec<String> = passed::sent_to(args).into_iter().collect();
+    let mut gone_to: Vec<String> = sent::sent_by_launcher(args);
     for further in &further.commands {
         let mut words: Vec<Arg> = further.words.iter().map(Arg::of).collect();
         step.see(&words, gets_more);
@@ -132,9 +136,13 @@ pub(super) fn step(
         if let Some(Move::To(Files::Named(dir))) = moves(&words) {
             gone_to.push(dir);
         }
-        gone_to.extend(passed::sent_to(&words));
+        gone_to.extend(sent::sent_by_launcher(&words));
         for dir in &gone_to {
             step.deeds.extend(deeds(&words).deeds.iter().filter_map(|deed| deed.below(dir)));
+            step.removals.extend(removals(&words).iter().filter_map(|removal| removal.below(dir)));
+            for file in words.iter().skip(1).filter_map(Arg::probable_files) {
+                step.may_name.extend(file.below(dir));
+            }
         }
         if !fed.is_empty() {
             words.extend(fed.iter().cloned());
@@ -282,7 +290,11 @@ impl Step {
                 self.removals.extend(removals(&renamed(plain, rest)));
                 self.deeds.extend(deeds(&renamed(plain, rest)).deeds);
             }
-            self.runs_git |= base == "git";
+            if base == "git" {
+                self.runs_git = true;
+                self.repositories.extend(sent::repositories(args));
+            }
+            self.sent_to.extend(sent::sent_for_scripts(args));
         }
         self.removals.extend(removals(args));
         let own = deeds(args);

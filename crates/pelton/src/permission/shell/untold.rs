@@ -512,7 +512,8 @@ fn words_taken(program: &programs::Program, option: &str) -> usize {
         None => option.chars().last().and_then(|letter| program.short(letter)),
     };
     match known.map(|known| known.takes) {
-        Some(Takes::Word | Takes::Number) => 1,
+        // The file behind it counts as one.
+        Some(Takes::Word | Takes::Number | Takes::NameAndPath) => 1,
         Some(Takes::Two) => 2,
         _ => 0,
     }

@@ -69,6 +69,9 @@ fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, S
     let Some((name, rest)) = args.split_first() else { return Vec::new() };
     let known = name.literal().map(base_name);
     let is_shell = known.is_some_and(is_shell);
+    if let Some(text) = known.and_then(|name| called_back(name, rest)) {
+        return vec![(Output::Text(text), written(rest))];
+    }
     if known.is_some_and(|name| {
         !is_shell && !matches!(name, "eval" | "source" | "." | "xargs" | "at" | "batch" | "parallel")
     }) {
@@ -101,8 +104,6 @@ fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, S
     let is_told = |arg: &Arg| arg.prefix().starts_with('-') && arg.prefix().contains('c');
     let runs_words = !is_shell || rest.iter().any(is_told);
     // What stands beside that in a word is a part of the text.
-    let written =
-        |words: &[Arg]| words.iter().map(|word| word.written.as_str()).collect::<Vec<_>>().join(" ");
     let is_made = |word: &&Arg| word.parts().len() > 1 && word.literal().is_none();
     if known == Some("eval") && rest.iter().any(|word| is_made(&word)) {
         texts.push((words_become(rest, script), written(rest)));
@@ -125,6 +126,24 @@ fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, S
         }
     }
     texts
+}
+
+fn written(words: &[Arg]) -> String {
+    words.iter().map(|word| word.written.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// The command that a builtin is told to call.
+fn called_back(name: &str, rest: &[Arg]) -> Option<String> {
+    let option = match name {
+        "compgen" | "complete" | "mapfile" | "readarray" => "-C",
+        "fc" => "-e",
+        "bind" => "-x",
+        _ => return None,
+    };
+    let at = rest.iter().position(|arg| arg.literal() == Some(option))?;
+    let text = rest.get(at + 1)?.literal()?;
+    // `"\C-a": command`
+    Some(text.split_once(':').filter(|_| name == "bind").map_or(text, |(_, command)| command).to_owned())
 }
 
 /// The text of `sh -c` and `eval`, where it is as it stands. One that is given words of its own is judged with those.

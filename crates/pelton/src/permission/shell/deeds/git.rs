@@ -79,6 +79,10 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
             let files = glued.map(|(_, file)| Files::Named(file.to_owned())).chain(file);
             deeds.extend(files.map(if reads { Deed::Read } else { Deed::Write }));
         }
+        Some("interpret-trailers") if has(&["--in-place"]) => deeds.extend(files().map(Deed::Write)),
+        Some("mailinfo") => deeds.extend(files().map(Deed::Write)),
+        // The name that the files it makes begin with.
+        Some("pack-objects") => deeds.extend(files().map(Deed::Write)),
         // The others are what it is merged with.
         Some("merge-file") => deeds.extend(files().next().map(Deed::Write)),
         Some("bundle") if has(&["create"]) => deeds.extend(files().nth(1).map(Deed::Write)),
