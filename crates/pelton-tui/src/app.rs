@@ -428,6 +428,17 @@ impl App {
             self.finished.extend(dialog.told(&self.theme, self.columns));
         }
         self.dialog = Some(dialog);
+        self.tell_question();
+    }
+
+    /// What is asked is read whole: above, if the window is too low for it.
+    fn tell_question(&mut self) {
+        let Some(dialog) = self.dialog.as_ref().filter(|_| !self.is_plain) else { return };
+        let words = dialog.words(&self.theme, self.columns);
+        // Of whatever does not fit the first row stays.
+        if words.len() > 1 && dialog.live(&self.theme, self.columns).lines.len() > self.rows {
+            self.finished.extend(words);
+        }
     }
 
     fn hint(&mut self, words: &'static str, now: Duration) {

@@ -359,8 +359,12 @@ impl Session<'_> {
 
     /// What is to be done next. What somebody looks at is not taken away from under their keys, except by leaving.
     fn next_need(&mut self) -> Option<Effect> {
-        let waits = self.app.has_dialog() && self.needs.front() != Some(&Effect::Leave);
+        let waits = self.app.has_dialog() && !self.is_leaving();
         if waits { None } else { self.needs.pop_front() }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.needs.front() == Some(&Effect::Leave)
     }
 
     /// Waits for whatever comes next, and keeps what is shown up to date meanwhile. May be dropped and asked again.
@@ -481,10 +485,7 @@ impl Session<'_> {
         self.shown_at = Duration::ZERO;
         match typed {
             Typed::Key(key) if key.kind != KeyEventKind::Release => self.app.key(key, now),
-            Typed::Paste(text) => {
-                self.app.paste(&text, now);
-                Vec::new()
-            }
+            Typed::Paste(text) => self.app.paste(&text, now),
             Typed::Resize(columns, rows) => {
                 self.terminal.resize(columns, rows);
                 let (columns, rows) = self.terminal.size();

@@ -1,5 +1,7 @@
 //! Questions, and what answers them.
 
+use std::time::Duration;
+
 use pelton_testkit::{Script, gate, text, tool};
 use serde_json::json;
 
@@ -232,6 +234,41 @@ fn what_the_model_wants_to_know_is_answered_one_by_one() {
     let told = model.requests().last().unwrap().body["messages"].to_string();
     assert!(told.contains("\\\"Which colour?\\\": Green"), "{told}");
     assert!(told.contains("\\\"Which sizes?\\\": S, M"), "{told}");
+}
+
+#[test]
+fn of_several_questions_each_is_read_before_it_is_answered() {
+    let place = Place::new();
+    let words: Vec<String> = (0..200).map(|at| format!("word{at}")).collect();
+    let one = |question: &str| {
+        json!({"question": question, "header": "H", "multiSelect": false,
+        "options": [{"label": "Ham", "description": "a"}, {"label": "Egg", "description": "b"}]})
+    };
+    let ask =
+        tool("AskUserQuestion", json!({"questions": [one("First?"), one(&words.join(" ")), one("Last?")]}));
+    let model = model(Script::new().reply([ask]).reply([text("Thanks.")]));
+    let mut seat = Seat::at(&place, &model, []);
+    seat.resize(60, 16);
+    seat.sees("> ");
+    seat.types("go\r");
+    seat.sees("First?");
+    // A key that is pressed twice answers one of them; the next is in a window too low for it, and is read above.
+    std::thread::sleep(Duration::from_millis(700));
+    seat.types_at_once("1");
+    seat.types_at_once("1");
+    seat.sees("Question 2 of 3");
+    std::thread::sleep(Duration::from_millis(1_500));
+    let told = seat.rows().join(" ");
+    assert!(!told.contains("Last?"), "{told}");
+    for word in ["Question 2 of 3", "word0 ", "word100", "word199"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    seat.types("2");
+    seat.sees("Last?");
+    seat.types("1");
+    seat.sees("Thanks.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("\\\"First?\\\": Ham") && told.contains("word199\\\": Egg"), "{told}");
 }
 
 #[test]

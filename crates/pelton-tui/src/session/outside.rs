@@ -164,11 +164,11 @@ impl Session<'_> {
         }
     }
 
-    /// The same as ever, but an interrupt means the user's own command.
+    /// The same as ever, but an interrupt means the user's own command, and so does whatever ends the session.
     async fn heed_while(&mut self, wake: super::Wake, cancel: &CancellationToken) {
         let interrupted_before = self.app.is_interrupted();
         self.heed(wake).await;
-        if self.app.is_interrupted() && !interrupted_before {
+        if self.app.is_interrupted() && !interrupted_before || self.is_leaving() {
             cancel.cancel();
         }
     }
