@@ -2,6 +2,7 @@
 //! is said by the [app](crate::app).
 
 mod answers; // what commands of the terminal's own answer
+mod apart; // programs without a terminal
 mod beside; // questions beside the conversation
 mod changes; // what is changed and not committed
 mod choose; // what is asked where there is no session
@@ -361,10 +362,6 @@ impl Session<'_> {
     fn next_need(&mut self) -> Option<Effect> {
         let waits = self.app.has_dialog() && !self.is_leaving();
         if waits { None } else { self.needs.pop_front() }
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.needs.front() == Some(&Effect::Leave)
     }
 
     /// Waits for whatever comes next, and keeps what is shown up to date meanwhile. May be dropped and asked again.

@@ -196,6 +196,27 @@ fn a_low_window_shows_what_is_asked_and_the_answer_that_enter_gives() {
 }
 
 #[test]
+fn a_window_that_gets_lower_leaves_nothing_unread() {
+    let place = Place::new();
+    let lines: String = (0..10).map(|at| format!("line-{at}\n")).collect();
+    let write = tool("Write", json!({"file_path": "new.txt", "content": lines}));
+    let model = model(Script::new().reply([write]).reply([text("Fine.")]));
+    let mut seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("Change new.txt?");
+    seat.sees("line-0");
+    let before = seat.bytes().len();
+    seat.resize(80, 9);
+    // What has no room any more is told above the question.
+    seat.until("all of it is told again", |seat| {
+        let told = seat.bytes();
+        let told = String::from_utf8_lossy(&told[before..]);
+        (0..10).all(|at| told.contains(&format!("line-{at}")))
+    });
+    seat.types("y");
+    seat.sees("Fine.");
+}
+
+#[test]
 fn a_command_that_comes_again_and_again_is_asked_about_once() {
     let place = Place::new();
     let line = "for i in 1 2 3 4 5 6; do echo turn $i; done; touch made";

@@ -45,6 +45,7 @@ impl App {
                     Some(outcome) => self.answered(outcome, now),
                     None => {
                         if dialog.is_new() {
+                            self.words_told = false;
                             self.tell_question();
                         }
                         Vec::new()

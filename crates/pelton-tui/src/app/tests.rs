@@ -57,8 +57,13 @@ fn what_was_not_painted_is_not_answered() {
 
 #[test]
 fn what_a_low_window_has_no_room_for_is_read_above() {
-    let told =
-        |app: &mut App| app.finished.drain(..).map(|line| line.to_string()).collect::<Vec<_>>().join(" ");
+    let told = |app: &mut App| {
+        app.finished
+            .drain(..)
+            .map(|line| line.to_string().trim_end().to_owned())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let mut app = App::new(Theme::BARE, 40, 10, false);
     app.begin(None, at(0));
     // A server that has much to say in front of its form.
@@ -71,9 +76,15 @@ fn what_a_low_window_has_no_room_for_is_read_above() {
     let asked = told(&mut app);
     assert!(asked.contains("server asks:") && asked.matches("about").count() == 9, "{asked}");
     app.taken_back(2);
-    app.ask(3, question());
+    let words = Elicitation::new("call".into(), "server", "one two three four", json!({}));
+    app.ask(3, Asked::Elicitation(Box::new(words)));
     show(&mut app, at(4_000));
     assert_eq!(told(&mut app), "", "this one has room");
+    // Until the window is another one; then it is told once.
+    app.resize(10, 4);
+    assert_eq!(told(&mut app), "server asks: one two three four");
+    app.resize(9, 4);
+    assert_eq!(told(&mut app), "");
 }
 
 #[test]
