@@ -114,6 +114,8 @@ pub(crate) struct App {
     dialog: Option<Dialog>,
     /// What the dialog is about went into the conversation, because it is too long to be live.
     body_told: bool,
+    /// So does what its question asks.
+    words_told: bool,
     /// Questions behind the one that is shown.
     asked: VecDeque<(AskedId, Asked)>,
     waiting: Vec<Waiting>,
@@ -165,6 +167,7 @@ impl App {
             ends_apart: false,
             dialog: None,
             body_told: false,
+            words_told: false,
             asked: VecDeque::new(),
             waiting: Vec::new(),
             beside: Vec::new(),
@@ -207,6 +210,11 @@ impl App {
     pub fn resize(&mut self, columns: usize, rows: usize) {
         (self.columns, self.rows) = (columns, rows);
         self.feed.resize(columns);
+        if !self.is_plain {
+            // There may be no room any more for what is asked.
+            self.tell_body();
+            self.tell_question();
+        }
     }
 
     /// Lines that are finished since they were last asked for.
@@ -415,19 +423,38 @@ impl App {
     }
 
     fn open(&mut self, dialog: Dialog) {
+        self.dialog = Some(dialog);
+        (self.body_told, self.words_told) = (false, false);
+        self.tell_body();
+        match self.dialog.as_ref().filter(|_| self.is_plain) {
+            Some(dialog) => self.finished.extend(dialog.told(&self.theme, self.columns)),
+            None => self.tell_question(),
+        }
+    }
+
+    /// Everything that is decided about is seen whole, if not beside the question then above.
+    fn tell_body(&mut self) {
+        let Some(dialog) = self.dialog.as_ref().filter(|_| !self.body_told) else { return };
         let body = dialog.body(&self.theme, self.columns);
         let lines = dialog.live(&self.theme, self.columns).lines;
-        // Everything that is decided about is seen whole, if not here then above.
+        let fits = body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG <= self.rows;
         // A plan is part of the conversation: it is still there when it is carried out.
-        self.body_told = dialog.is_plan() || body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG > self.rows;
-        if self.body_told || self.is_plain {
+        if self.is_plain || dialog.is_plan() || !fits {
+            self.body_told = true;
             let is_apart = self.ends_apart();
             self.finished.extend(body.into_iter().skip_while(|line| is_apart && line.width() == 0));
         }
-        if self.is_plain {
-            self.finished.extend(dialog.told(&self.theme, self.columns));
+    }
+
+    /// So is what is asked.
+    fn tell_question(&mut self) {
+        let Some(dialog) = self.dialog.as_ref().filter(|_| !self.words_told) else { return };
+        let words = dialog.words(&self.theme, self.columns);
+        // Of whatever does not fit the first row stays.
+        if words.len() > 1 && dialog.live(&self.theme, self.columns).lines.len() > self.rows {
+            self.words_told = true;
+            self.finished.extend(words);
         }
-        self.dialog = Some(dialog);
     }
 
     fn hint(&mut self, words: &'static str, now: Duration) {

@@ -192,6 +192,11 @@ impl Dialog {
         self.read_from.is_some_and(|from| now >= self.armed_at.max(from))
     }
 
+    /// Whether nobody has seen what is asked now.
+    pub fn is_new(&self) -> bool {
+        self.read_from.is_none()
+    }
+
     /// It is painted.
     pub fn painted(&mut self, now: Duration) {
         self.read_from.get_or_insert(now + GLANCE);
@@ -241,7 +246,11 @@ impl Dialog {
             }
             Kind::Person(id, person) => {
                 let picked = person.choice()?.given(given)?;
-                let answer = person.take(&picked)?;
+                let Some(answer) = person.take(&picked) else {
+                    // The next one stands there now, and nobody has read it.
+                    self.read_from = None;
+                    return None;
+                };
                 let told = person.told(&answer, "");
                 Some(Outcome::Answered(*id, Answered::Permission(answer), told))
             }
@@ -300,6 +309,15 @@ impl Dialog {
             Kind::Form(_, form) => form.live(theme, columns),
             Kind::List(_, list) => list.live(theme, columns),
             Kind::Choice(_, choice, _) => choice.live(theme, columns),
+        }
+    }
+
+    /// What is asked, in so many words. In a low window they are to be read above it.
+    pub fn words(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        match &self.kind {
+            Kind::Person(_, person) => person.words(theme, columns),
+            Kind::Form(_, form) => form.words(theme, columns),
+            Kind::Permission(..) | Kind::List(..) | Kind::Choice(..) => Vec::new(),
         }
     }
 

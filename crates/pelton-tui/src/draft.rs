@@ -1,5 +1,7 @@
 //! The words that are being written, and the prompt they become.
 
+mod pictures; // files that go along
+
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -14,7 +16,7 @@ use crate::commands;
 use crate::complete::menu::{Chosen, Menu};
 use crate::complete::palette::Entry;
 use crate::complete::{Files, Found, Offered, Wanted, directories, wanted};
-use crate::input::{self, Command, Editor, History, Image, Outcome, Submission, VimMode};
+use crate::input::{Command, Editor, History, Image, Outcome, Submission, VimMode};
 use crate::paint::Caret;
 use crate::theme::{Role, Theme};
 
@@ -202,14 +204,18 @@ impl Draft {
     }
 
     pub fn paste(&mut self, text: &str) {
-        // A file that is dropped on a terminal comes as its path.
-        match input::image_path(text).filter(|path| Path::new(path).is_file()) {
-            Some(path) => self.attach(Image::File(path)),
-            None => {
-                self.editor.paste(text);
-                self.look();
+        match pictures::dropped(text) {
+            Some(paths) => {
+                for (nth, path) in paths.into_iter().enumerate() {
+                    if nth > 0 {
+                        self.editor.paste(" ");
+                    }
+                    self.editor.attach(Image::File(path));
+                }
             }
+            None => _ = self.editor.paste(text),
         }
+        self.look();
     }
 
     /// A picture goes along.
@@ -321,21 +327,14 @@ pub(crate) fn prompt(submission: &Submission, cwd: &Path) -> Result<Prompt, Stri
                 if size > IMAGE_BYTES_MAX {
                     return Err(told(&"the picture is larger than 32 MB"));
                 }
-                (media_type_of(&path).to_owned(), std::fs::read(&path).map_err(|error| told(&error))?)
+                let data = std::fs::read(&path).map_err(|error| told(&error))?;
+                let media_type = pictures::media_type(&data).ok_or_else(|| told(&"this is no picture"))?;
+                (media_type.to_owned(), data)
             }
         };
         blocks.push(PromptBlock::Image { media_type, base64: STANDARD.encode(data) });
     }
     Prompt::blocks(blocks).map_err(|error| error.to_string())
-}
-
-fn media_type_of(path: &Path) -> &'static str {
-    match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
-        Some("jpg" | "jpeg") => "image/jpeg",
-        Some("gif") => "image/gif",
-        Some("webp") => "image/webp",
-        _ => "image/png",
-    }
 }
 
 /// Words that nobody edited.

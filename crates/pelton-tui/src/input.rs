@@ -19,7 +19,7 @@ use crate::theme::Theme;
 use buffer::Buffer;
 pub use history::History;
 pub use keys::command;
-pub use parts::{Draft, Image, Part, Parts, Paste, image_path};
+pub use parts::{Draft, Image, Part, Parts, Paste, image_path, image_paths};
 pub use view::View;
 use vim::Vim;
 pub use vim::VimMode;

@@ -35,6 +35,8 @@ pub const UNDO_EDITS_MAX: usize = 1_000;
 pub const KILLS_MAX: usize = 32;
 /// Bytes that one command puts back, however often it is told to.
 pub const YANKED_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of a paste that can be paths of pictures: nobody drops more of them at once.
+pub const DROPPED_BYTES_MAX: usize = 16 * 1024;
 /// Prompts that a session knows of from before.
 pub const HISTORY_PROMPTS_MAX: usize = 1_000;
 /// Messages of a past conversation that are told when it is gone on with: those before are in its record.

@@ -2,6 +2,7 @@
 //! is said by the [app](crate::app).
 
 mod answers; // what commands of the terminal's own answer
+mod apart; // programs without a terminal
 mod beside; // questions beside the conversation
 mod changes; // what is changed and not committed
 mod choose; // what is asked where there is no session
@@ -359,7 +360,7 @@ impl Session<'_> {
 
     /// What is to be done next. What somebody looks at is not taken away from under their keys, except by leaving.
     fn next_need(&mut self) -> Option<Effect> {
-        let waits = self.app.has_dialog() && self.needs.front() != Some(&Effect::Leave);
+        let waits = self.app.has_dialog() && !self.is_leaving();
         if waits { None } else { self.needs.pop_front() }
     }
 
@@ -481,10 +482,7 @@ impl Session<'_> {
         self.shown_at = Duration::ZERO;
         match typed {
             Typed::Key(key) if key.kind != KeyEventKind::Release => self.app.key(key, now),
-            Typed::Paste(text) => {
-                self.app.paste(&text, now);
-                Vec::new()
-            }
+            Typed::Paste(text) => self.app.paste(&text, now),
             Typed::Resize(columns, rows) => {
                 self.terminal.resize(columns, rows);
                 let (columns, rows) = self.terminal.size();

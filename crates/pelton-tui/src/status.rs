@@ -85,7 +85,7 @@ impl Status {
             put(Need::Context, format!("{percent}% context"), role);
         }
         if all && (self.cost_usd > 0.0 || self.budget_usd.is_some()) {
-            let of = self.budget_usd.map(|budget| format!(" of ${budget:.2}")).unwrap_or_default();
+            let of = self.budget_usd.map(|budget| format!(" of {}", dollars(budget))).unwrap_or_default();
             put(Need::Cost, format!("${:.4}{of}", self.cost_usd), Role::Faint);
         }
         if all && self.worked >= Duration::from_secs(1) {
@@ -151,6 +151,12 @@ fn mode_role(mode: Mode) -> Role {
     }
 }
 
+/// A budget as somebody would write it: with more digits only where it has some.
+fn dollars(usd: f64) -> String {
+    let cents = usd * 100.0;
+    if (cents - cents.round()).abs() < 1e-6 { format!("${usd:.2}") } else { format!("${usd}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +179,10 @@ mod tests {
         (status.cost_usd, status.budget_usd, status.background) = (0.5, Some(2.0), 1);
         let told = "m · plans only (shift+tab) · 45% context · $0.5000 of $2.00 · 1 in the background";
         assert_eq!(line(&status), told);
+        // A small budget is no budget of nothing.
+        status.budget_usd = Some(0.001);
+        assert_eq!(line(&status), told.replace("$2.00", "$0.001"));
+        status.budget_usd = Some(2.0);
         // Where it is too long, it is the key that is missing.
         status.model = "claude".to_owned();
         assert_eq!(line(&status), told.replace("m ·", "claude ·").replace(" (shift+tab)", ""));

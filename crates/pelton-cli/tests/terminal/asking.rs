@@ -1,5 +1,7 @@
 //! Questions, and what answers them.
 
+use std::time::Duration;
+
 use pelton_testkit::{Script, gate, text, tool};
 use serde_json::json;
 
@@ -194,6 +196,27 @@ fn a_low_window_shows_what_is_asked_and_the_answer_that_enter_gives() {
 }
 
 #[test]
+fn a_window_that_gets_lower_leaves_nothing_unread() {
+    let place = Place::new();
+    let lines: String = (0..10).map(|at| format!("line-{at}\n")).collect();
+    let write = tool("Write", json!({"file_path": "new.txt", "content": lines}));
+    let model = model(Script::new().reply([write]).reply([text("Fine.")]));
+    let mut seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("Change new.txt?");
+    seat.sees("line-0");
+    let before = seat.bytes().len();
+    seat.resize(80, 9);
+    // What has no room any more is told above the question.
+    seat.until("all of it is told again", |seat| {
+        let told = seat.bytes();
+        let told = String::from_utf8_lossy(&told[before..]);
+        (0..10).all(|at| told.contains(&format!("line-{at}")))
+    });
+    seat.types("y");
+    seat.sees("Fine.");
+}
+
+#[test]
 fn a_command_that_comes_again_and_again_is_asked_about_once() {
     let place = Place::new();
     let line = "for i in 1 2 3 4 5 6; do echo turn $i; done; touch made";
@@ -232,6 +255,41 @@ fn what_the_model_wants_to_know_is_answered_one_by_one() {
     let told = model.requests().last().unwrap().body["messages"].to_string();
     assert!(told.contains("\\\"Which colour?\\\": Green"), "{told}");
     assert!(told.contains("\\\"Which sizes?\\\": S, M"), "{told}");
+}
+
+#[test]
+fn of_several_questions_each_is_read_before_it_is_answered() {
+    let place = Place::new();
+    let words: Vec<String> = (0..200).map(|at| format!("word{at}")).collect();
+    let one = |question: &str| {
+        json!({"question": question, "header": "H", "multiSelect": false,
+        "options": [{"label": "Ham", "description": "a"}, {"label": "Egg", "description": "b"}]})
+    };
+    let ask =
+        tool("AskUserQuestion", json!({"questions": [one("First?"), one(&words.join(" ")), one("Last?")]}));
+    let model = model(Script::new().reply([ask]).reply([text("Thanks.")]));
+    let mut seat = Seat::at(&place, &model, []);
+    seat.resize(60, 16);
+    seat.sees("> ");
+    seat.types("go\r");
+    seat.sees("First?");
+    // A key that is pressed twice answers one of them; the next is in a window too low for it, and is read above.
+    std::thread::sleep(Duration::from_millis(700));
+    seat.types_at_once("1");
+    seat.types_at_once("1");
+    seat.sees("Question 2 of 3");
+    std::thread::sleep(Duration::from_millis(1_500));
+    let told = seat.rows().join(" ");
+    assert!(!told.contains("Last?"), "{told}");
+    for word in ["Question 2 of 3", "word0 ", "word100", "word199"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    seat.types("2");
+    seat.sees("Last?");
+    seat.types("1");
+    seat.sees("Thanks.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("\\\"First?\\\": Ham") && told.contains("word199\\\": Egg"), "{told}");
 }
 
 #[test]

@@ -52,6 +52,28 @@ fn however_it_ends_the_terminal_is_as_it_was() {
     }
 }
 
+#[test]
+fn a_command_line_of_ones_own_holds_nobody_back_from_leaving() {
+    for (signal, keys, code) in [
+        (Some(Signal::SIGTERM), "", 143),
+        (Some(Signal::SIGHUP), "", 129),
+        (None, "/exit\r", 0),
+        (None, "\u{4}\u{4}", 0),
+    ] {
+        let (place, model) = (Place::new(), model(Script::new()));
+        let mut seat = Seat::at(&place, &model, []);
+        seat.sees("> ");
+        seat.types("!touch runs; sleep 600\r");
+        seat.until("it runs", |_| place.work().join("runs").exists());
+        match signal {
+            None => seat.types(keys),
+            Some(signal) => kill(Pid::from_raw(i32::try_from(seat.id()).unwrap()), signal).unwrap(),
+        }
+        assert_eq!(seat.ends(), Some(code), "{signal:?} {keys:?}");
+        leaves_no_trace(&seat);
+    }
+}
+
 const PANICS: &str = "PELTON_TEST_PANICS";
 
 /// What the next test starts on a terminal of its own; by itself it does nothing.

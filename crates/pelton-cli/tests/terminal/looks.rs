@@ -136,6 +136,35 @@ fn a_status_line_that_never_ends_costs_nothing() {
     assert!(peak_kb < 200_000, "{peak_kb} kB");
 }
 
+#[test]
+fn a_status_line_of_ones_own_has_no_terminal_and_leaves_nothing_behind() {
+    let place = Place::new();
+    let pid = place.temp().join("pid");
+    let script = format!(
+        "printf '\\033]52;c;b3duZWQ=\\007' > /dev/tty; sleep 600 & echo $! > {0}.new; mv {0}.new {0}; wait",
+        pid.display()
+    );
+    let settings = json!({"statusLine": {"type": "command", "command": script}});
+    std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
+    let model = model(Script::new().step(Step::reply([text("Well.")]).always()));
+    let mut seat = Seat::at(&place, &model, []);
+    seat.until("it runs", |_| pid.exists());
+    let first = std::fs::read_to_string(&pid).unwrap();
+    let runs = |pid: &str| std::path::Path::new("/proc").join(pid.trim()).exists();
+    assert!(runs(&first));
+    // Something happens: what it would say is of yesterday, and it ends with all it has started.
+    seat.types("hello\r");
+    seat.sees("Well.");
+    seat.until("it is asked anew", |_| std::fs::read_to_string(&pid).unwrap() != first);
+    seat.until("what it had started is gone", |_| !runs(&first));
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+    let last = std::fs::read_to_string(&pid).unwrap();
+    seat.until("nothing is left behind", |_| !runs(&last));
+    let shown = String::from_utf8(seat.bytes()).unwrap();
+    assert!(!shown.contains("b3duZWQ="), "{shown:?}");
+}
+
 /// Hooks may have other words shown, line by line; the conversation and its record keep what was said.
 #[test]
 fn hooks_say_what_of_an_answer_is_shown() {

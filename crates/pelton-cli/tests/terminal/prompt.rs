@@ -260,6 +260,31 @@ fn at_desktop(place: &Place, model: &pelton_testkit::ScriptedModel, bin: &Path) 
 }
 
 #[test]
+fn pictures_that_are_dropped_together_go_along_and_what_is_none_stays_a_path() {
+    let (place, model) = (Place::new(), always());
+    let paths: Vec<String> = ["one.png", "the other.png", "words.png"]
+        .iter()
+        .map(|name| place.work().join(name).display().to_string())
+        .collect();
+    for path in &paths[..2] {
+        std::fs::write(path, dot()).unwrap();
+    }
+    std::fs::write(&paths[2], "no picture").unwrap();
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    seat.types(&pasted(&format!("{} '{}'", paths[0], paths[1])));
+    seat.sees("> [Image #1] [Image #2]");
+    seat.types(" and ");
+    seat.types(&pasted(&paths[2]));
+    seat.sees("words.png");
+    seat.types("\r");
+    seat.sees("Read.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert_eq!(told.matches("\"type\":\"image\"").count(), 2, "{told}");
+    assert!(told.contains("words.png"), "{told}");
+}
+
+#[test]
 fn a_picture_goes_along_by_its_path() {
     let (place, model) = (Place::new(), always());
     let file = place.work().join("dot.png");

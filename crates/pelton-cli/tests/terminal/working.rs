@@ -243,6 +243,8 @@ fn what_it_costs_is_told_while_it_works_and_looking_does_not_wait() {
     seat.until("the first answer is paid", |seat| {
         seat.screen().lines().any(|row| row.contains("context · $0.0"))
     });
+    seat.types("/cost\r");
+    seat.sees(" in all");
     // Whether the record is sound is seen while it grows.
     seat.types("/doctor\r");
     seat.sees("> /doctor");

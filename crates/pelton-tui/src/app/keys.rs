@@ -43,7 +43,13 @@ impl App {
                 }
                 return match dialog.key(key) {
                     Some(outcome) => self.answered(outcome, now),
-                    None => Vec::new(),
+                    None => {
+                        if dialog.is_new() {
+                            self.words_told = false;
+                            self.tell_question();
+                        }
+                        Vec::new()
+                    }
                 };
             }
             // Somebody is in the middle of a sentence: their keys are words, and no answers.
@@ -106,12 +112,15 @@ impl App {
     }
 
     /// Words were pasted.
-    pub fn paste(&mut self, text: &str, now: Duration) {
+    pub fn paste(&mut self, text: &str, now: Duration) -> Vec<Effect> {
         (self.last_key, self.touched_at) = (now, now);
         match &mut self.dialog {
             Some(dialog) if dialog.is_armed(now) => dialog.paste(text),
+            // A terminal that is told to paste a picture knows no words for it, and pastes none.
+            None if text.is_empty() => return vec![Effect::PastePicture],
             _ => self.draft.paste(text),
         }
+        Vec::new()
     }
 
     /// Words while a submission runs: they wait, and it is shown that they do.

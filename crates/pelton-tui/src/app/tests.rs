@@ -56,6 +56,49 @@ fn what_was_not_painted_is_not_answered() {
 }
 
 #[test]
+fn what_a_low_window_has_no_room_for_is_read_above() {
+    let told = |app: &mut App| {
+        app.finished
+            .drain(..)
+            .map(|line| line.to_string().trim_end().to_owned())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let mut app = App::new(Theme::BARE, 40, 10, false);
+    app.begin(None, at(0));
+    // A server that has much to say in front of its form.
+    let fields: serde_json::Map<_, _> =
+        (0..12).map(|at| (format!("f{at}"), json!({"type": "string"}))).collect();
+    let words = "what this is about ".repeat(9);
+    let form = Elicitation::new("call".into(), "server", words.trim(), json!({"properties": fields}));
+    app.ask(2, Asked::Elicitation(Box::new(form)));
+    show(&mut app, at(3_000));
+    let asked = told(&mut app);
+    assert!(asked.contains("server asks:") && asked.matches("about").count() == 9, "{asked}");
+    app.taken_back(2);
+    let words = Elicitation::new("call".into(), "server", "one two three four", json!({}));
+    app.ask(3, Asked::Elicitation(Box::new(words)));
+    show(&mut app, at(4_000));
+    assert_eq!(told(&mut app), "", "this one has room");
+    // Until the window is another one; then it is told once.
+    app.resize(10, 4);
+    assert_eq!(told(&mut app), "server asks: one two three four");
+    app.resize(9, 4);
+    assert_eq!(told(&mut app), "");
+}
+
+#[test]
+fn a_paste_without_words_is_a_picture() {
+    let mut app = app();
+    assert_eq!(app.paste("", at(1)), [Effect::PastePicture]);
+    assert_eq!(app.paste("words", at(2)), []);
+    app.ask(1, question());
+    show(&mut app, at(3));
+    assert_eq!(app.paste("", at(1_000)), [], "a question wants no pictures");
+    assert_eq!(app.draft.text(), "words");
+}
+
+#[test]
 fn whoever_is_in_the_middle_of_a_sentence_answers_nothing() {
     let mut app = app();
     app.begin(None, at(0));

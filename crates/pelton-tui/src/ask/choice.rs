@@ -266,6 +266,12 @@ impl Choice {
         lines
     }
 
+    /// What is asked.
+    pub fn question(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let rows = self.question.lines().flat_map(|line| wrapped(&clean::line(line), columns));
+        rows.map(|row| Line::styled(row, theme.style(Role::Strong))).collect()
+    }
+
     /// The question and its answers, with a mark in front of the one that Enter gives, and the caret where words are typed.
     fn rows(
         &self,
@@ -273,10 +279,7 @@ impl Choice {
         columns: usize,
         mark_at: &'static str,
     ) -> (Vec<Line<'static>>, Option<Caret>) {
-        let (mut lines, mut caret) = (Vec::new(), None);
-        for row in self.question.lines().flat_map(|line| wrapped(&clean::line(line), columns)) {
-            lines.push(Line::styled(row, theme.style(Role::Strong)));
-        }
+        let (mut lines, mut caret) = (self.question(theme, columns), None);
         for (at, answer) in self.answers.iter().enumerate() {
             let is_at = at == self.at;
             let (mark, style) =

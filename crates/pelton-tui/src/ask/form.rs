@@ -1,6 +1,7 @@
 //! Questions of servers: a form with fields, or an address to visit.
 
 mod field; // one field
+mod shape; // what a text has to be
 
 use crossterm::event::{KeyCode, KeyEvent};
 use pelton::host::{Elicitation, Elicited};
@@ -109,6 +110,7 @@ impl Form {
     pub fn live(&self, theme: &Theme, columns: usize) -> Live {
         let keys = match &self.url {
             Some(_) => "open the address, then Enter · Ctrl-D declines · Esc cancels",
+            None if self.fields.is_empty() => "Enter agrees · Ctrl-D declines · Esc cancels",
             None => "Tab between fields · Enter on the last sends · Ctrl-D declines · Esc cancels",
         };
         self.rows(theme, columns, By::Keys, keys)
@@ -118,25 +120,30 @@ impl Form {
     pub fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
         let keys = match &self.url {
             Some(_) => "Open the address, then an empty line; /decline or /cancel.",
+            None if self.fields.is_empty() => "An empty line agrees; /decline or /cancel.",
             None => "Type a value; an empty line leaves it as it is; /decline or /cancel.",
         };
         self.rows(theme, columns, By::Lines, keys).lines
     }
 
-    fn rows(&self, theme: &Theme, columns: usize, by: By, keys: &'static str) -> Live {
-        let faint = theme.style(Role::Faint);
-        let mut lines = vec![Line::styled(
-            format!("{} asks:", clean::revealed_line(&self.asker)),
-            theme.style(Role::Strong),
-        )];
+    /// Who asks, and for what.
+    pub fn words(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let asker = format!("{} asks:", clean::revealed_line(&self.asker));
+        let mut lines = vec![Line::styled(asker, theme.style(Role::Strong))];
         for row in clean::text(&self.message).lines().flat_map(|line| wrapped(line, columns)) {
             lines.push(Line::raw(row));
         }
-        if let Some(url) = &self.url {
-            // Whoever opens it sees all of it.
-            for row in wrapped(&clean::revealed_line(url), columns) {
-                lines.push(Line::styled(row, theme.style(Role::Link)));
-            }
+        // Whoever opens it sees all of it.
+        for row in self.url.iter().flat_map(|url| wrapped(&clean::revealed_line(url), columns)) {
+            lines.push(Line::styled(row, theme.style(Role::Link)));
+        }
+        lines
+    }
+
+    fn rows(&self, theme: &Theme, columns: usize, by: By, keys: &'static str) -> Live {
+        let faint = theme.style(Role::Faint);
+        let mut lines = self.words(theme, columns);
+        if self.url.is_some() {
             lines.extend(wrapped(keys, columns).into_iter().map(|row| Line::styled(row, faint)));
             return Live { lines, caret: None };
         }
@@ -195,6 +202,18 @@ mod tests {
         let sent = typed(&mut form, &[Backspace, Enter, Enter, Enter]);
         assert_eq!(sent, Some(Elicited::Accept(json!({"n": 7, "o": true, "p": "y"}))));
         assert_eq!(typed(&mut Form::of(&question), &[KeyCode::Esc]), Some(Elicited::Cancel));
+    }
+
+    #[test]
+    fn a_text_of_a_format_is_told_what_it_is_and_taken_only_as_that() {
+        let schema = json!({"type": "object", "properties": {"m": {"type": "string", "format": "email"}}});
+        let mut form = Form::of(&Elicitation::new("c".into(), "server", "Fill in", schema));
+        let shown =
+            |form: &Form| form.live(&Theme::BARE, 80).lines.iter().map(Line::to_string).collect::<String>();
+        assert!(shown(&form).contains("m (a mail address): "), "{}", shown(&form));
+        assert_eq!(form.line("nobody"), None);
+        assert_eq!(form.complaint.as_deref(), Some("m is a mail address, as name@example.org"));
+        assert_eq!(form.line(" a@b.org "), Some(Elicited::Accept(json!({"m": "a@b.org"}))));
     }
 
     #[test]

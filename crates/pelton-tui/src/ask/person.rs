@@ -118,6 +118,12 @@ impl Person {
         Told::Below(call, lines.collect())
     }
 
+    /// What is asked now.
+    pub fn words(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let asked = self.asked.get(self.at).map(|choice| choice.question(theme, columns));
+        self.place(theme).into_iter().chain(asked.unwrap_or_default()).collect()
+    }
+
     pub fn live(&self, theme: &Theme, columns: usize) -> Live {
         let asked = self.asked.get(self.at).map(|choice| choice.live(theme, columns)).unwrap_or_default();
         let mut lines: Vec<Line<'static>> = self.place(theme).into_iter().collect();

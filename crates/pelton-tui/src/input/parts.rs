@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::limits::{PARTS_MAX, PASTE_CHARS_SHOWN_MAX, PASTE_LINES_SHOWN_MAX};
+use crate::limits::{DROPPED_BYTES_MAX, PARTS_MAX, PASTE_CHARS_SHOWN_MAX, PASTE_LINES_SHOWN_MAX};
 
 /// The first of the characters that stand for parts.
 const FIRST: u32 = 0xF_0000;
@@ -196,6 +196,42 @@ pub fn image_path(pasted: &str) -> Option<String> {
     let one_line = !path.contains(['\n', '\r']);
     (one_line && ENDINGS.iter().any(|ending| lower.ends_with(ending) && lower.len() > ending.len()))
         .then_some(path)
+}
+
+/// The same of several that are dropped together: a line each, or one behind the other as in a shell.
+pub fn image_paths(pasted: &str) -> Option<Vec<String>> {
+    if pasted.len() > DROPPED_BYTES_MAX {
+        return None;
+    }
+    match pasted.trim().lines().count() {
+        0 | 1 => shell_words(pasted).into_iter().map(image_path).collect(),
+        _ => pasted.lines().filter(|line| !line.trim().is_empty()).map(image_path).collect(),
+    }
+}
+
+/// The words of a line, with their quotes and backslashes.
+fn shell_words(line: &str) -> Vec<&str> {
+    let (mut words, mut from) = (Vec::new(), None);
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, c) in line.char_indices() {
+        let is_gap = c.is_whitespace() && quote.is_none() && !is_escaped;
+        match (is_gap, from) {
+            (true, Some(start)) => {
+                words.extend(line.get(start..at));
+                from = None;
+            }
+            (false, None) => from = Some(at),
+            _ => {}
+        }
+        match (is_escaped, quote, c) {
+            (false, Some(open), c) if c == open => quote = None,
+            (false, None, '\'' | '"') => quote = Some(c),
+            _ => {}
+        }
+        is_escaped = !is_escaped && c == '\\';
+    }
+    words.extend(from.and_then(|start| line.get(start..)));
+    words
 }
 
 /// A path as it is typed in a shell; none if there is an unescaped space in it, so that a sentence is no path.

@@ -330,6 +330,25 @@ fn paths_of_pictures_are_known() {
 }
 
 #[test]
+fn paths_of_several_pictures_are_known() {
+    for (pasted, paths) in [
+        ("/tmp/a.png /tmp/b.jpg", Some(&["/tmp/a.png", "/tmp/b.jpg"][..])),
+        ("/tmp/a.png\n/tmp/my b.jpg\n", Some(&["/tmp/a.png", "/tmp/my b.jpg"])),
+        (
+            "'/tmp/my a.png' \"/tmp/b's.gif\"  /tmp/my\\ c.webp ",
+            Some(&["/tmp/my a.png", "/tmp/b's.gif", "/tmp/my c.webp"]),
+        ),
+        ("file:///tmp/a%20b.png file:///c.png", Some(&["/tmp/a b.png", "/c.png"])),
+        ("/tmp/a.png and /tmp/b.png", None),
+        ("/tmp/a.png\nand more", None),
+    ] {
+        let paths = paths.map(|paths| paths.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(image_paths(pasted), paths, "{pasted:?}");
+    }
+    assert_eq!(image_paths(&"a.png ".repeat(10_000)), None, "nobody drops so many");
+}
+
+#[test]
 fn text_from_outside_brings_no_signs_along() {
     let mut editor = Editor::default();
     editor.paste(&"y\n".repeat(100));

@@ -167,7 +167,7 @@ impl Session<'_> {
 
     fn cost(&mut self) {
         let by_model = self.handles.last.as_ref().map(|outcome| outcome.by_model.clone()).unwrap_or_default();
-        if by_model.is_empty() && self.spent_before == 0.0 {
+        if by_model.is_empty() && self.spent() == 0.0 {
             return self.app.say("nothing was spent yet", Role::Faint);
         }
         let mut text = format!("${:.4} in all\n", self.spent());

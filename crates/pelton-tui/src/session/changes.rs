@@ -8,6 +8,7 @@ use ratatui_core::text::Line;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
+use super::apart::apart;
 use super::{Chore, Session};
 use crate::clean;
 use crate::diff::patch::{FileChange, of_git};
@@ -143,7 +144,7 @@ async fn asked(cwd: &Path, words: &[&str]) -> Result<Said, String> {
     command.args(LOOKS_ONLY).args(words).current_dir(cwd).env("GIT_OPTIONAL_LOCKS", "0").kill_on_drop(true);
     command.env_remove("GIT_EXTERNAL_DIFF");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| format!("git cannot be asked: {error}"))?;
+    let mut child = apart(&mut command).spawn().map_err(|error| format!("git cannot be asked: {error}"))?;
     let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("git cannot be heard".to_owned());
     };

@@ -8,6 +8,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::apart::apart;
 use crate::draft::IMAGE_BYTES_MAX;
 use crate::input::Image;
 
@@ -65,7 +66,7 @@ pub(super) async fn picture() -> Result<Image, String> {
 async fn said_by(program: &str, words: &[&str]) -> Option<Vec<u8>> {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let mut child = command.spawn().ok()?;
+    let mut child = apart(&mut command).spawn().ok()?;
     let mut said = Vec::new();
     if let Some(stdout) = child.stdout.take() {
         // One byte more than may be, so that it is noticed. What cannot be read is no picture.

@@ -12,6 +12,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::apart::apart;
 use super::{Chore, Session};
 use crate::theme::Role;
 
@@ -118,7 +119,7 @@ async fn by_a_program(text: &str) -> Copied {
 async fn takes(program: &str, words: &[&str], text: &str) -> bool {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let Ok(mut child) = command.spawn() else { return false };
+    let Ok(mut child) = apart(&mut command).spawn() else { return false };
     let Some(mut stdin) = child.stdin.take() else { return false };
     let is_written = stdin.write_all(text.as_bytes()).await.is_ok();
     drop(stdin);

@@ -14,6 +14,7 @@ use tokio::process::Command;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::apart::apart;
 use super::{Chore, Session, Work};
 use crate::app::Effect;
 use crate::ask::AskedId;
@@ -164,11 +165,16 @@ impl Session<'_> {
         }
     }
 
-    /// The same as ever, but an interrupt means the user's own command.
+    /// Whether leaving comes next, whatever else is wanted.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.needs.front() == Some(&Effect::Leave)
+    }
+
+    /// The same as ever, but an interrupt means the user's own command, and so does whatever ends the session.
     async fn heed_while(&mut self, wake: super::Wake, cancel: &CancellationToken) {
         let interrupted_before = self.app.is_interrupted();
         self.heed(wake).await;
-        if self.app.is_interrupted() && !interrupted_before {
+        if self.app.is_interrupted() && !interrupted_before || self.is_leaving() {
             cancel.cancel();
         }
     }
@@ -184,7 +190,7 @@ impl Session<'_> {
             for words in asked {
                 let mut command = Command::new(&program);
                 command.args(&words).current_dir(&cwd).stdin(Stdio::null()).kill_on_drop(true);
-                said.push(match command.output().await {
+                said.push(match apart(&mut command).output().await {
                     Err(error) => error.to_string(),
                     Ok(output) => {
                         let said = [output.stdout, output.stderr].concat();

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
+use super::apart::{Together, apart};
 use super::{Chore, Session};
 use crate::clean;
 
@@ -144,7 +145,8 @@ async fn said(
     command.args(["-c", &status.command]).current_dir(cwd).env_clear().envs(status.env.iter().cloned());
     command.env("COLUMNS", columns.to_string()).env("LINES", rows.to_string());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let mut child = command.spawn().ok()?;
+    let mut child = apart(&mut command).spawn().ok()?;
+    let together = Together::of(&child);
     if let Some(mut stdin) = child.stdin.take() {
         // It may not want to know.
         let _ = stdin.write_all(told.to_string().as_bytes()).await;
@@ -153,7 +155,11 @@ async fn said(
     child.stdout.take()?.take(BYTES_MAX).read_to_end(&mut bytes).await.ok()?;
     // One that goes on and on has said enough: nobody reads the rest, and so it ends.
     let is_cut = u64::try_from(bytes.len()).is_ok_and(|bytes| bytes >= BYTES_MAX);
-    let is_well = is_cut || child.wait().await.ok()?.success();
+    let is_well = is_cut || {
+        let status = child.wait().await.ok()?;
+        together.ended();
+        status.success()
+    };
     is_well.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 

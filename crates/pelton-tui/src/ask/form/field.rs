@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui_core::text::Span;
 use serde_json::{Value, json};
 
+use super::shape::Shape;
 use crate::ask::words::Words;
 use crate::cells::width;
 use crate::clean;
@@ -25,6 +26,11 @@ pub(super) struct Field {
 /// What stands in it.
 enum Entry {
     Text(Words),
+    /// A text that is only taken as what it has to be.
+    Shaped {
+        shape: Shape,
+        words: Words,
+    },
     Number {
         whole: bool,
         words: Words,
@@ -112,7 +118,14 @@ impl Field {
                 };
                 (entry, bounds)
             }
-            _ => (Entry::Text(Words::of(&text)), Bounds::of(schema, "minLength", "maxLength")),
+            _ => {
+                let words = Words::of(&text);
+                let entry = match schema["format"].as_str().and_then(Shape::of) {
+                    Some(shape) => Entry::Shaped { shape, words },
+                    None => Entry::Text(words),
+                };
+                (entry, Bounds::of(schema, "minLength", "maxLength"))
+            }
         };
         let (title, about) = match (words("title"), words("description")) {
             (Some(title), about) => (title, about),
@@ -125,7 +138,10 @@ impl Field {
     /// A key that changes what stands in it.
     pub fn key(&mut self, key: &KeyEvent) {
         match &mut self.entry {
-            Entry::Text(words) | Entry::Number { words, .. } | Entry::List(words) => _ = words.key(key),
+            Entry::Text(words)
+            | Entry::Shaped { words, .. }
+            | Entry::Number { words, .. }
+            | Entry::List(words) => _ = words.key(key),
             Entry::Flag(flag) => match key.code {
                 KeyCode::Char('y' | 'Y') => *flag = Some(true),
                 KeyCode::Char('n' | 'N') => *flag = Some(false),
@@ -155,7 +171,10 @@ impl Field {
     /// A line was typed for it. Whether it can be that.
     pub fn line(&mut self, line: &str) -> bool {
         match &mut self.entry {
-            Entry::Text(words) | Entry::Number { words, .. } | Entry::List(words) => words.set(line),
+            Entry::Text(words)
+            | Entry::Shaped { words, .. }
+            | Entry::Number { words, .. }
+            | Entry::List(words) => words.set(line),
             Entry::Flag(flag) => match line.to_ascii_lowercase().as_str() {
                 "y" | "yes" | "true" => *flag = Some(true),
                 "n" | "no" | "false" => *flag = Some(false),
@@ -175,7 +194,11 @@ impl Field {
     }
 
     pub fn paste(&mut self, text: &str) {
-        if let Entry::Text(words) | Entry::Number { words, .. } | Entry::List(words) = &mut self.entry {
+        if let Entry::Text(words)
+        | Entry::Shaped { words, .. }
+        | Entry::Number { words, .. }
+        | Entry::List(words) = &mut self.entry
+        {
             words.paste(text);
         }
     }
@@ -184,13 +207,25 @@ impl Field {
     pub fn value(&self) -> Result<Option<Value>, String> {
         let title = &self.title;
         let value = match &self.entry {
-            Entry::Text(words) | Entry::Number { words, .. } | Entry::List(words)
+            Entry::Text(words)
+            | Entry::Shaped { words, .. }
+            | Entry::Number { words, .. }
+            | Entry::List(words)
                 if words.text().trim().is_empty() =>
             {
                 None
             }
             Entry::Text(words) => {
                 let text = words.text();
+                self.bounded(count(text.chars().count()), " characters")?;
+                Some(json!(text))
+            }
+            Entry::Shaped { shape, words } => {
+                let text = words.text();
+                let text = text.trim();
+                if !shape.fits(text) {
+                    return Err(format!("{title} is {}", shape.example()));
+                }
                 self.bounded(count(text.chars().count()), " characters")?;
                 Some(json!(text))
             }
@@ -252,6 +287,7 @@ impl Field {
             (Entry::SomeOf { .. }, By::Keys) => " (←→, Space ticks)",
             (Entry::SomeOf { .. }, By::Lines) => " (names or numbers, separated by commas)",
             (Entry::List(_), _) => " (separated by commas)",
+            (Entry::Shaped { shape, .. }, _) => shape.hint(),
             (Entry::Text(_) | Entry::Number { .. }, _) => "",
         }
     }
@@ -259,7 +295,10 @@ impl Field {
     /// What stands in it, and the cell of the caret where words are typed.
     pub fn shown(&self, theme: &Theme, is_at: bool, columns: usize) -> (Vec<Span<'static>>, Option<usize>) {
         match &self.entry {
-            Entry::Text(words) | Entry::Number { words, .. } | Entry::List(words) => {
+            Entry::Text(words)
+            | Entry::Shaped { words, .. }
+            | Entry::Number { words, .. }
+            | Entry::List(words) => {
                 let (rows, caret) = words.view(columns, theme);
                 // Where it is longer than a row, the one with the caret is seen.
                 let row = rows.into_iter().nth(caret.row).unwrap_or_default();
