@@ -24,7 +24,7 @@ use pelton_wire::usage::Usage;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::outcome;
+use crate::outcome::{self, Asks};
 use agents::Agent;
 use calls::Calls;
 use prompts::Prompts;
@@ -78,6 +78,8 @@ pub(crate) struct Frames {
     calls: Calls,
     /// The prompts of the submission, and whether an answer has named them.
     prompts: Prompts,
+    /// How the session asks, as it was last stated.
+    asks: Asks,
     /// Results so far.
     results: u64,
     /// Prompts that wait for a submission of their own.
@@ -131,6 +133,7 @@ impl Frames {
             servers: Vec::new(),
             calls: Calls::default(),
             prompts: Prompts::default(),
+            asks: Asks::default(),
             results: 0,
             queued: 0,
             standing: Standing::default(),
@@ -190,6 +193,7 @@ impl Frames {
         match event {
             Event::Init(init) => {
                 self.session = init.session_id;
+                self.asks = Asks::of(&init.model, &init.betas);
                 (self.is_under_way, self.summed_up) = (true, false);
                 self.servers = init.servers.iter().map(|(name, _)| name.clone()).collect();
                 let mut frames = self.commands(&init.commands);
@@ -280,7 +284,7 @@ impl Frames {
                 let origin = self.by_task.then(|| json!({"kind": "task-notification"}));
                 let mut frames = self.nothing_succeeds();
                 let (last, all) = self.prompts.all();
-                let result = outcome::line(outcome, self.session, self.id())
+                let result = outcome::line(outcome, self.session, self.id(), &self.asks)
                     .field("result_index", self.results)
                     .field("queued_turn_count", self.queued)
                     .field_if("user_message_uuid", last)

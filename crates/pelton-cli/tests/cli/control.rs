@@ -512,6 +512,19 @@ fn what_is_known_is_told() {
     assert_eq!(set["subtype"], "success");
     let settings = talk.asked(&json!({"subtype": "get_settings"}));
     assert_eq!(settings["response"]["effective"]["permissions"]["allow"], json!(["Bash(ls:*)"]));
+    // What such a request says of permissions takes the place of all that one said before.
+    let mut now = |permissions: Value| {
+        let settings = json!({"model": "haiku", "permissions": permissions});
+        let answer = talk.asked(&json!({"subtype": "apply_flag_settings", "settings": settings}));
+        let settings = talk.asked(&json!({"subtype": "get_settings"}))["response"]["effective"].clone();
+        let permissions = &settings["permissions"];
+        (answer["subtype"].clone(), permissions["allow"].clone(), permissions["deny"].clone())
+    };
+    assert_eq!(now(json!({"deny": ["Bash"]})), (json!("success"), json!([]), json!(["Bash"])));
+    for mistake in [json!({"allow": "Bash"}), json!({"deny": [7]}), json!({"defaultMode": 7}), json!([])] {
+        assert_eq!(now(mistake), (json!("error"), json!([]), json!(["Bash"])));
+    }
+    assert_eq!(now(Value::Null), (json!("success"), json!([]), json!([])));
     assert_eq!(
         talk.asked(&json!({"subtype": "apply_flag_settings", "settings": {"theme": "dark"}}))["subtype"],
         "error"
