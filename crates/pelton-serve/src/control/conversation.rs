@@ -323,7 +323,7 @@ impl<'a> Conversation<'a> {
         }
         while self.fault.is_none() && !self.cancel.is_cancelled() {
             // What was left waiting by another process is read with the first prompt of this one.
-            if self.is_asked && !self.handles.queue.waiting().is_empty() {
+            if self.is_asked && self.handles.queue.is_ready() {
                 self.submit(Work::Queued).await;
                 continue;
             }
