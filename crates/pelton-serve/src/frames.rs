@@ -16,7 +16,7 @@ use pelton::history::{Entry, Kind, Piece};
 use pelton::plugins::{Plugin, PluginError};
 use pelton::tools::ServerState;
 use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS, BackgroundTask};
-use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
+use pelton::{CLI_VERSION, Prompt, SYNTHETIC_MODEL, fresh_id};
 use pelton_model::{Delta, DeltaKind, Effort, Notice, Subscription, World};
 use pelton_wire::line::Line;
 use pelton_wire::message;
@@ -173,6 +173,13 @@ impl Frames {
         self.by_task = by_task;
     }
 
+    /// The client says that a person wrote this prompt, which it calls by this id if by any: what answers it says so, too.
+    pub fn said_by_human(&mut self, prompt: Prompt, id: Option<Uuid>) -> Prompt {
+        let id = id.unwrap_or_else(|| self.id());
+        self.prompts.said_by_human(id);
+        prompt.with_id(id)
+    }
+
     /// So many prompts wait for a submission of their own.
     pub fn set_queued(&mut self, prompts: usize) {
         self.queued = prompts;
@@ -281,7 +288,12 @@ impl Frames {
                     .finish_line()
             }
             Event::Result(outcome) => {
-                let origin = self.by_task.then(|| json!({"kind": "task-notification"}));
+                let by_human = self.prompts.answered();
+                let origin = match (self.by_task, by_human) {
+                    (true, _) => Some(json!({"kind": "task-notification"})),
+                    (false, true) => Some(json!({"kind": "human"})),
+                    (false, false) => None,
+                };
                 let mut frames = self.nothing_succeeds();
                 let (last, all) = self.prompts.all();
                 let result = outcome::line(outcome, self.session, self.id(), &self.asks)

@@ -146,7 +146,8 @@ impl Queue {
             Some(Queued { id: queued.id, prompt, priority: Priority::Later })
         };
         let waiting = Mutex::new(restored.iter().filter_map(restore).collect());
-        let (adding, arrived, is_put_off) = (tokio::sync::Mutex::new(()), Notify::new(), AtomicBool::new(false));
+        let (adding, arrived, is_put_off) =
+            (tokio::sync::Mutex::new(()), Notify::new(), AtomicBool::new(false));
         Self(Arc::new(Shared { waiting, adding, arrived, is_put_off, record, interrupter, world, cwd }))
     }
 
