@@ -6,7 +6,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { createSdkMcpServer, tool } from "@anthropic-ai/claude-agent-sdk";
+import { createSdkMcpServer, SYSTEM_PROMPT_DYNAMIC_BOUNDARY, tool } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 
 import { answers, call, plain, prompts, result, results, stage, system, text } from "./agent.js";
@@ -28,10 +28,12 @@ test("the agent SDK", concurrently, async (t) => {
     }),
 
     t.test("the system prompt comes with the first words", async (t) => {
-      const here = await stage(t, text("Hi."), text("Hi."));
-      const systemPrompts = ["You are a pirate.", { type: "preset", preset: "claude_code", append: "Be brief." }];
+      const here = await stage(t, text("Hi."), text("Hi."), text("Hi."));
+      const inParts = ["You are a baker.", SYSTEM_PROMPT_DYNAMIC_BOUNDARY, "It is Monday."];
+      const systemPrompts = ["You are a pirate.", { type: "preset", preset: "claude_code", append: "Be brief." }, inParts];
       for (const systemPrompt of systemPrompts) assert.equal(result(await here.ask("Go.", { systemPrompt })).result, "Hi.");
-      const [custom, preset] = await here.bodies();
+      const [custom, preset, parts] = await here.bodies();
+      assert.equal(parts.system.map((block) => block.text).join("\n\n"), "You are a baker.\n\nIt is Monday.");
       assert.deepEqual(custom.system.map((block) => block.text), ["You are a pirate."]);
       assert.equal(preset.system.at(-1).text, "Be brief.");
       assert.ok(preset.system.length > 1);

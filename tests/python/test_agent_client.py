@@ -219,6 +219,11 @@ def test_how_full_the_context_is(stage):
     assert 0 < usage["totalTokens"] < usage["maxTokens"]
     names = [category["name"] for category in usage["categories"]]
     assert "Messages" in names and usage["model"] == "claude-sonnet-4-5"
+    rows = usage["gridRows"]
+    assert [len(row) for row in rows] == [10] * 10
+    squares = [square for row in rows for square in row]
+    assert {square["categoryName"] for square in squares} >= {"System tools", "Free space"}
+    assert not squares[-1]["isFilled"] and squares[0]["isFilled"] and 0 < squares[0]["squareFullness"] <= 1
 
 
 def test_files_go_back_to_what_they_were(stage):

@@ -209,9 +209,15 @@ def test_a_fallback_takes_over(stage):
 
 
 def test_betas_go_into_a_header(stage):
-    here = stage(text("Hi."))
-    hi(here, betas=["context-1m-2025-08-07"])
-    assert "context-1m-2025-08-07" in here.requests()[0]["headers"]["anthropic-beta"]
+    here = stage(text("Hi."), text("Hi."), text("Hi."))
+    long = {"betas": ["context-1m-2025-08-07"]}
+    chosen = [({"model": "claude-sonnet-4-5", **long}, 1_000_000), ({"model": "claude-haiku-4-5", **long}, 200_000)]
+    chosen.append(({"model": "claude-sonnet-4-5[1m]"}, 1_000_000))
+    for options, window in chosen:
+        used = result(hi(here, **options)).model_usage
+        assert [model["contextWindow"] for model in used.values()] == [window], options
+    for request in here.requests():
+        assert "context-1m-2025-08-07" in request["headers"]["anthropic-beta"]
 
 
 def test_thinking_with_a_budget(stage):

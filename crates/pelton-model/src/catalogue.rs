@@ -150,6 +150,10 @@ const US_ONLY_FACTOR: f64 = 1.1;
 /// The window behind the suffix `[1m]`, in tokens.
 const LONG_WINDOW_TOKENS: u64 = 1_000_000;
 const LONG_WINDOW_SUFFIX: &str = "[1m]";
+/// What some models want to be asked with before they have that window.
+pub(crate) const LONG_WINDOW_BETA: &str = "context-1m-2025-08-07";
+/// Those models.
+const LONG_WINDOW_AS_BETA: [&str; 3] = ["claude-sonnet-4-5", "claude-sonnet-4-6", "claude-opus-4-6"];
 
 /// What is known of a model, by id or alias. A date, `[1m]`, and a cloud's prefix or version are looked through.
 ///
@@ -169,6 +173,29 @@ pub fn caps(model: &str) -> Option<Caps> {
         caps.window = caps.window.max(LONG_WINDOW_TOKENS);
     }
     Some(caps)
+}
+
+/// The context window of a model that is asked with these betas, in tokens: one of them makes that of some models longer.
+///
+/// ```
+/// use pelton_model::catalogue;
+///
+/// let long = ["context-1m-2025-08-07".to_owned()];
+/// assert_eq!(catalogue::window("claude-sonnet-4-5", &[]), Some(200_000));
+/// assert_eq!(catalogue::window("claude-sonnet-4-5", &long), Some(1_000_000));
+/// assert_eq!(catalogue::window("claude-haiku-4-5", &long), Some(200_000));
+/// ```
+pub fn window(model: &str, betas: &[String]) -> Option<u64> {
+    let caps = caps(model)?;
+    let is_longer =
+        betas.iter().any(|beta| beta == LONG_WINDOW_BETA) && LONG_WINDOW_AS_BETA.contains(&caps.id);
+    Some(if is_longer { caps.window.max(LONG_WINDOW_TOKENS) } else { caps.window })
+}
+
+/// Whether a model, as it is called here, has the window it is asked for only with a beta.
+pub(crate) fn wants_long_window_beta(model: &str) -> bool {
+    api_id(model).len() < model.len()
+        && caps(model).is_some_and(|caps| LONG_WINDOW_AS_BETA.contains(&caps.id))
 }
 
 /// The id an alias stands for; anything else is returned as it is. A `[1m]` suffix stays.

@@ -92,6 +92,24 @@ pub struct ProxyRules {
     pub no_proxy: Option<String>,
 }
 
+impl ProxyRules {
+    /// Whether requests can go by way of a proxy with this address. Without a scheme `http` is meant.
+    ///
+    /// ```
+    /// use pelton_model::ProxyRules;
+    ///
+    /// assert!(ProxyRules::can_use("http://proxy.example:3128") && ProxyRules::can_use("127.0.0.1:3128"));
+    /// assert!(!ProxyRules::can_use("socks5://127.0.0.1:1080") && !ProxyRules::can_use("::::"));
+    /// ```
+    pub fn can_use(address: &str) -> bool {
+        let with_scheme = match address.contains("://") {
+            true => address.to_owned(),
+            false => format!("http://{address}"),
+        };
+        Url::parse(&with_scheme).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    }
+}
+
 // The addresses may carry credentials.
 impl fmt::Debug for ProxyRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,7 +16,7 @@ use pelton::history::{Entry, Kind, Piece};
 use pelton::plugins::{Plugin, PluginError};
 use pelton::tools::ServerState;
 use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS, BackgroundTask};
-use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
+use pelton::{CLI_VERSION, Prompt, SYNTHETIC_MODEL, fresh_id};
 use pelton_model::{Delta, DeltaKind, Effort, Notice, Subscription, World};
 use pelton_wire::line::Line;
 use pelton_wire::message;
@@ -24,7 +24,7 @@ use pelton_wire::usage::Usage;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::outcome;
+use crate::outcome::{self, Asks};
 use agents::Agent;
 use calls::Calls;
 use prompts::Prompts;
@@ -78,6 +78,8 @@ pub(crate) struct Frames {
     calls: Calls,
     /// The prompts of the submission, and whether an answer has named them.
     prompts: Prompts,
+    /// How the session asks, as it was last stated.
+    asks: Asks,
     /// Results so far.
     results: u64,
     /// Prompts that wait for a submission of their own.
@@ -131,6 +133,7 @@ impl Frames {
             servers: Vec::new(),
             calls: Calls::default(),
             prompts: Prompts::default(),
+            asks: Asks::default(),
             results: 0,
             queued: 0,
             standing: Standing::default(),
@@ -170,6 +173,13 @@ impl Frames {
         self.by_task = by_task;
     }
 
+    /// The client says that a person wrote this prompt, which it calls by this id if by any: what answers it says so, too.
+    pub fn said_by_human(&mut self, prompt: Prompt, id: Option<Uuid>) -> Prompt {
+        let id = id.unwrap_or_else(|| self.id());
+        self.prompts.said_by_human(id);
+        prompt.with_id(id)
+    }
+
     /// So many prompts wait for a submission of their own.
     pub fn set_queued(&mut self, prompts: usize) {
         self.queued = prompts;
@@ -190,6 +200,7 @@ impl Frames {
         match event {
             Event::Init(init) => {
                 self.session = init.session_id;
+                self.asks = Asks::of(&init.model, &init.betas);
                 (self.is_under_way, self.summed_up) = (true, false);
                 self.servers = init.servers.iter().map(|(name, _)| name.clone()).collect();
                 let mut frames = self.commands(&init.commands);
@@ -277,10 +288,15 @@ impl Frames {
                     .finish_line()
             }
             Event::Result(outcome) => {
-                let origin = self.by_task.then(|| json!({"kind": "task-notification"}));
+                let by_human = self.prompts.answered();
+                let origin = match (self.by_task, by_human) {
+                    (true, _) => Some(json!({"kind": "task-notification"})),
+                    (false, true) => Some(json!({"kind": "human"})),
+                    (false, false) => None,
+                };
                 let mut frames = self.nothing_succeeds();
                 let (last, all) = self.prompts.all();
-                let result = outcome::line(outcome, self.session, self.id())
+                let result = outcome::line(outcome, self.session, self.id(), &self.asks)
                     .field("result_index", self.results)
                     .field("queued_turn_count", self.queued)
                     .field_if("user_message_uuid", last)

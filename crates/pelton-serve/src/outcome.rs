@@ -28,8 +28,27 @@ fn subtype(outcome: &Outcome) -> &'static str {
     }
 }
 
+/// What is known of how a session asks, for what its results say of a model's window.
+#[derive(Debug, Default)]
+pub(crate) struct Asks {
+    model: String,
+    betas: Vec<String>,
+}
+
+impl Asks {
+    pub fn of(model: &str, betas: &[String]) -> Self {
+        Self { model: catalogue::resolve(model), betas: betas.to_vec() }
+    }
+
+    /// The window of a model, by its id alone. What it was asked for with counts.
+    fn window(&self, id: &str) -> u64 {
+        let name = if catalogue::api_id(&self.model) == id { &self.model } else { id };
+        catalogue::window(name, &self.betas).unwrap_or(WINDOW_TOKENS_UNKNOWN_MODEL)
+    }
+}
+
 /// One result as a JSON object that is not finished yet.
-pub(crate) fn line(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Line {
+pub(crate) fn line(outcome: &Outcome, session: Uuid, uuid: Uuid, asks: &Asks) -> Line {
     let subtype = subtype(outcome);
     let success = subtype == "success";
     let completed = matches!(outcome.terminal, Terminal::Completed | Terminal::CompletedOverHooks);
@@ -64,7 +83,7 @@ pub(crate) fn line(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Line {
         .field("session_id", session)
         .field("total_cost_usd", outcome.cost_usd)
         .field("usage", Consumed::of(&outcome.usage))
-        .field("modelUsage", by_model(&outcome.by_model))
+        .field("modelUsage", by_model(&outcome.by_model, asks))
         .field("permission_denials", denials(outcome))
         .field_if("structured_output", outcome.structured_output.as_ref())
         .field_if("deferred_tool_use", deferred)
@@ -142,8 +161,8 @@ impl<'a> Consumed<'a> {
 }
 
 /// What each model consumed, as results tell it.
-pub(crate) fn model_usage(outcome: &Outcome) -> serde_json::Value {
-    serde_json::json!(by_model(&outcome.by_model))
+pub(crate) fn model_usage(outcome: &Outcome, asks: &Asks) -> serde_json::Value {
+    serde_json::json!(by_model(&outcome.by_model, asks))
 }
 
 #[derive(Serialize)]
@@ -162,12 +181,12 @@ struct Model {
     cost_basis: Option<&'static str>,
 }
 
-fn by_model(models: &BTreeMap<String, ModelUsage>) -> BTreeMap<&str, Model> {
+fn by_model<'a>(models: &'a BTreeMap<String, ModelUsage>, asks: &Asks) -> BTreeMap<&'a str, Model> {
     let known = models.iter().filter(|(name, _)| *name != SYNTHETIC_MODEL);
-    known.map(|(name, used)| (name.as_str(), model(name, used))).collect()
+    known.map(|(name, used)| (name.as_str(), model(name, used, asks))).collect()
 }
 
-fn model(name: &str, used: &ModelUsage) -> Model {
+fn model(name: &str, used: &ModelUsage, asks: &Asks) -> Model {
     let caps = catalogue::caps(name);
     let Usage { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens, .. } =
         used.usage;
@@ -178,7 +197,7 @@ fn model(name: &str, used: &ModelUsage) -> Model {
         cache_creation_input_tokens,
         web_search_requests: used.usage.server_tool_use.web_search_requests,
         cost_usd: used.cost_usd.unwrap_or_default(),
-        context_window: caps.map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window),
+        context_window: asks.window(name),
         max_output_tokens: caps.map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default),
         cost_basis: used.cost_usd.is_none().then_some("unknown"),
     }

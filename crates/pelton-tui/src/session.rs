@@ -326,7 +326,7 @@ impl Session<'_> {
                 continue;
             }
             // What was left waiting by another process is read with the first prompt of this one.
-            if self.is_asked && !self.handles.queue.waiting().is_empty() {
+            if self.is_asked && self.handles.queue.is_ready() {
                 self.pull(engine, Work::Queued).await;
                 continue;
             }

@@ -683,7 +683,7 @@ impl Options {
 
     /// What a model can hold, as far as the host lets it.
     pub(crate) fn room(&self, model: &str) -> Room {
-        let known = catalogue::caps(model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
+        let known = catalogue::window(model, &self.endpoint.betas).unwrap_or(WINDOW_TOKENS_UNKNOWN_MODEL);
         // The host's figure is about the model it chose.
         let told = self.window_tokens.filter(|_| model == self.model);
         let window = told.unwrap_or(known);

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pelton_model::World;
@@ -116,6 +117,8 @@ struct Shared {
     /// Those who add come one after the other, so that the disk has them in the same order.
     adding: tokio::sync::Mutex<()>,
     arrived: Notify,
+    /// What waits could not be taken in: trying again at once would go wrong again.
+    is_put_off: AtomicBool,
     record: Arc<Record>,
     interrupter: Interrupter,
     world: Arc<dyn World>,
@@ -143,8 +146,9 @@ impl Queue {
             Some(Queued { id: queued.id, prompt, priority: Priority::Later })
         };
         let waiting = Mutex::new(restored.iter().filter_map(restore).collect());
-        let (adding, arrived) = (tokio::sync::Mutex::new(()), Notify::new());
-        Self(Arc::new(Shared { waiting, adding, arrived, record, interrupter, world, cwd }))
+        let (adding, arrived, is_put_off) =
+            (tokio::sync::Mutex::new(()), Notify::new(), AtomicBool::new(false));
+        Self(Arc::new(Shared { waiting, adding, arrived, is_put_off, record, interrupter, world, cwd }))
     }
 
     /// Adds a prompt, and returns its id when it cannot be lost any more. The same id twice is one prompt.
@@ -163,6 +167,7 @@ impl Queue {
         }
         self.write_down(id, &prompt, priority).await?;
         self.lock().push_back(Queued { id, prompt: prompt.with_id(id), priority });
+        self.0.is_put_off.store(false, Ordering::Relaxed);
         if priority == Priority::Now {
             self.0.interrupter.interrupt();
         }
@@ -186,6 +191,12 @@ impl Queue {
     /// The prompts that wait, oldest first.
     pub fn waiting(&self) -> Vec<Uuid> {
         self.lock().iter().map(|queued| queued.id).collect()
+    }
+
+    /// Whether a submission can be made of what waits. Prompts that could not be written down, say on a full disk, go on
+    /// waiting until another one arrives.
+    pub fn is_ready(&self) -> bool {
+        !self.lock().is_empty() && !self.0.is_put_off.load(Ordering::Relaxed)
     }
 
     /// Returns as soon as a prompt waits.
@@ -290,6 +301,11 @@ impl Held {
     /// All of them as one prompt, under the id of the first.
     pub fn prompt(&self) -> Option<Prompt> {
         self.prompts.iter().map(|queued| queued.prompt.clone()).reduce(Prompt::followed_by)
+    }
+
+    /// They cannot be taken in: they wait again, and nobody tries at once.
+    pub fn put_off(self) {
+        self.queue.0.is_put_off.store(true, Ordering::Relaxed);
     }
 
     /// They are where they belong.

@@ -201,7 +201,49 @@ fn managed(dir: &Path, handed_over: Option<&str>) -> Vec<Layer> {
         }
         Some(layer)
     });
-    handed_over.into_iter().chain(in_files).collect()
+    let in_files: Vec<Layer> = in_files.collect();
+    // Whoever starts this is not above the administrator: what they hand over might allow what those leave out.
+    match handed_over {
+        Some(_) if !in_files.is_empty() && !in_files.iter().any(takes_in_what_is_handed_over) => {
+            tell("warning: --managed-settings is not used: this machine has managed settings of its own");
+            in_files
+        }
+        Some(Layer { text: Ok(text), .. }) if !in_files.is_empty() => {
+            let restrictions =
+                Layer::for_this_run(Source::Policy, "--managed-settings".to_owned(), restrictions(text));
+            std::iter::once(restrictions).chain(in_files).collect()
+        }
+        handed_over => handed_over.into_iter().chain(in_files).collect(),
+    }
+}
+
+/// Whether the administrator lets programs add restrictions of their own.
+fn takes_in_what_is_handed_over(layer: &Layer) -> bool {
+    let said = layer.text.as_deref().ok().and_then(|text| settings::value_of(text).ok());
+    said.is_some_and(|said| said["parentSettingsBehavior"] == "merge")
+}
+
+/// What of settings can only forbid. A text that is none stays as it is, to be refused for that.
+fn restrictions(text: String) -> String {
+    const OF_ALL: [&str; 10] = [
+        "allowManagedPermissionRulesOnly",
+        "allowManagedHooksOnly",
+        "allowManagedMcpServersOnly",
+        "strictPluginOnlyCustomization",
+        "disableAllHooks",
+        "disableSkillShellExecution",
+        "deniedMcpServers",
+        "deniedModels",
+        "blockedMarketplaces",
+        "permissions",
+    ];
+    const OF_PERMISSIONS: [&str; 4] = ["deny", "ask", "disableBypassPermissionsMode", "disableAutoMode"];
+    let Ok(serde_json::Value::Object(mut said)) = settings::value_of(&text) else { return text };
+    said.retain(|name, _| OF_ALL.contains(&name.as_str()));
+    if let Some(permissions) = said.get_mut("permissions").and_then(serde_json::Value::as_object_mut) {
+        permissions.retain(|name, _| OF_PERMISSIONS.contains(&name.as_str()));
+    }
+    serde_json::Value::Object(said).to_string()
 }
 
 /// Why a file, or the directory it is in, may have been written by somebody other than the administrator and whoever runs
@@ -612,6 +654,18 @@ mod tests {
         assert_eq!(all.policy.mode, Some(pelton::permission::Mode::Plan));
         assert_eq!(all.env["A"], "m");
         assert_eq!(all.rules.deny.len(), 1);
+        // A program that starts this is not above them.
+        let handed = r#"{"model": "theirs", "permissions": {"allow": ["Bash"], "deny": ["Read"]}}"#;
+        let with =
+            || together(&super::managed(&managed_dir, Some(handed)), Watched::Unattended, false).unwrap();
+        assert_eq!((with().rules.allow.len(), with().rules.deny.len()), (0, 1));
+        put("managed-settings.d/50.json", r#"{"parentSettingsBehavior": "merge"}"#);
+        assert_eq!((with().rules.allow.len(), with().rules.deny.len()), (0, 2));
+        assert_eq!(with().model.as_deref(), Some("last"));
+        fs::remove_file(managed_dir.join("managed-settings.d/50.json")).unwrap();
+        let alone =
+            together(&super::managed(Path::new("/nowhere"), Some(handed)), Watched::Unattended, false);
+        assert_eq!(alone.unwrap().rules.allow.len(), 1, "nobody else speaks for this machine");
         // What cannot be read may have forbidden anything.
         put("managed-settings.d/40.json", "{");
         assert!(managed().restrictions_unknown);

@@ -65,12 +65,19 @@ fn on_behalf_of(env: &Env) -> String {
 }
 
 pub(super) fn http_options(env: &Env) -> Result<HttpOptions, Fail> {
-    let either = |lower: &str, upper: &str| env.get(lower).or(env.get(upper)).map(str::to_owned);
+    let either = |lower: &'static str, upper: &'static str| {
+        let set = |name: &'static str| Some((name, env.get(name)?.to_owned()));
+        set(lower).or_else(|| set(upper))
+    };
     let all = either("all_proxy", "ALL_PROXY");
+    let no_proxy = either("no_proxy", "NO_PROXY").map(|(_, hosts)| hosts);
+    let address = |set: Option<(&'static str, String)>| {
+        set.map(|(name, address)| proxy_address(name, address, no_proxy.is_some())).transpose()
+    };
     let proxy = ProxyRules {
-        http: either("http_proxy", "HTTP_PROXY").or_else(|| all.clone()),
-        https: either("https_proxy", "HTTPS_PROXY").or(all),
-        no_proxy: either("no_proxy", "NO_PROXY"),
+        http: address(either("http_proxy", "HTTP_PROXY").or_else(|| all.clone()))?,
+        https: address(either("https_proxy", "HTTPS_PROXY").or(all))?,
+        no_proxy,
     };
     let proxy = (proxy.http.is_some() || proxy.https.is_some()).then_some(proxy);
     let mut options = HttpOptions::default();
@@ -95,6 +102,19 @@ fn extra_roots(file: PathBuf) -> Result<Roots, Fail> {
             None => Ok(found.certs.into_iter().map(|certificate| certificate.to_vec()).collect()),
         }
     }))
+}
+
+/// The address of a proxy, if it is one that can be used: past any other, requests would go their way without it, or not at all.
+/// The address itself stays out of the message, for it may carry a password.
+fn proxy_address(name: &str, address: String, has_exceptions: bool) -> Result<String, Fail> {
+    // Many machines name such a one for all programs, and a server that is an exception can be asked all the same.
+    let is_for_others = has_exceptions && address.starts_with("socks");
+    if address.is_empty() || is_for_others || ProxyRules::can_use(&address) {
+        return Ok(address);
+    }
+    Err(Fail::at_start(format!(
+        "{name} is not the address of an http or https proxy (expected something like http://proxy.example:3128)"
+    )))
 }
 
 /// The authorities this machine trusts, or those that the environment names instead. Nothing is read here: that waits

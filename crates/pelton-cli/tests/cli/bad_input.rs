@@ -78,6 +78,23 @@ fn pit_K4_options_that_cannot_be_meant_are_refused_before_anything_is_asked() {
 }
 
 #[test]
+fn pit_K4_a_proxy_that_cannot_be_one_is_refused_and_not_gone_past() {
+    let (place, model) = (Place::new(), hello());
+    for address in
+        ["::::", "http://", "not an address", "ftp://127.0.0.1:9", "socks5://ada:secret@127.0.0.1:9"]
+    {
+        for name in ["HTTP_PROXY", "https_proxy", "ALL_PROXY"] {
+            let ran = place.task(&model, ["hi"]).env(name, address).run();
+            refused(&ran, &[name, "http or https proxy"]);
+            assert!(!ran.err.contains("secret"), "{ran:?}");
+        }
+    }
+    assert!(model.requests().is_empty());
+    let mut local = place.task(&model, ["hi"]);
+    local.env("ALL_PROXY", "socks5://127.0.0.1:9").env("NO_PROXY", "127.0.0.1,localhost").run().well();
+}
+
+#[test]
 fn pit_K4_clients_are_told_the_same_and_read_it_as_a_result_where_there_is_one() {
     let (place, model) = (Place::new(), hello());
     let unknown = "0f0e0d0c-0b0a-4908-8706-050403020100";

@@ -512,6 +512,21 @@ fn what_is_known_is_told() {
     assert_eq!(set["subtype"], "success");
     let settings = talk.asked(&json!({"subtype": "get_settings"}));
     assert_eq!(settings["response"]["effective"]["permissions"]["allow"], json!(["Bash(ls:*)"]));
+    // What such a request says of permissions takes the place of all that one said before.
+    let mut now = |permissions: Value| {
+        let settings = json!({"model": "haiku", "permissions": permissions});
+        let answer = talk.asked(&json!({"subtype": "apply_flag_settings", "settings": settings}));
+        let settings = talk.asked(&json!({"subtype": "get_settings"}))["response"]["effective"].clone();
+        let permissions = &settings["permissions"];
+        (answer["subtype"].clone(), permissions["allow"].clone(), permissions["deny"].clone())
+    };
+    // It was started with one rule of its own.
+    let (before, denied) = (json!(["Read(./secret)"]), json!(["Read(./secret)", "Bash"]));
+    assert_eq!(now(json!({"deny": ["Bash"]})), (json!("success"), json!([]), denied.clone()));
+    for mistake in [json!({"allow": "Bash"}), json!({"deny": [7]}), json!({"defaultMode": 7}), json!([])] {
+        assert_eq!(now(mistake), (json!("error"), json!([]), denied.clone()));
+    }
+    assert_eq!(now(Value::Null), (json!("success"), json!([]), before));
     assert_eq!(
         talk.asked(&json!({"subtype": "apply_flag_settings", "settings": {"theme": "dark"}}))["subtype"],
         "error"

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use pelton_testkit::{Script, ScriptedModel, text, tool};
+use pelton_testkit::{Script, ScriptedModel, Step, pause, text, tool};
 use serde_json::{Value, json};
 
-use crate::place::{Commanded, Place, Ran, model};
+use crate::place::{Commanded, Place, Ran, model, of_type};
 
 const NOBODY: u32 = 65534;
 
@@ -298,6 +298,27 @@ fn a_record_that_cannot_grow_stops_the_run_before_the_next_call() {
     assert_ne!(ran.code, Some(0), "{ran:?}");
     assert!(!place.has("two") && !place.has("one"), "what cannot be recorded is not done");
     assert!(format!("{}{}", ran.out, ran.err).contains("No space left"), "{ran:?}");
+}
+
+#[test]
+fn prompts_that_cannot_be_recorded_are_not_tried_again_for_ever() {
+    let place = Place::new();
+    let answer = [pause(Duration::from_millis(500)), text("word ".repeat(30_000))];
+    let model = model(Script::new().step(Step::reply(answer).always()));
+    let client = ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"];
+    let mut task = place.pelton(client);
+    task.asks(&model);
+    let Some(mut task) = on_small_disk(&place, &place.config(), 64, &task) else { return };
+    // Two of them wait while the answer to the first fills the disk.
+    let line = |words: &str| {
+        let message = json!({"role": "user", "content": words});
+        format!("{}\n", json!({"type": "user", "priority": "later", "message": message}))
+    };
+    let ran = task.run_with_input(&["one", "two", "three"].map(line).concat());
+    assert_eq!((ran.code, model.requests().len()), (Some(1), 1), "{ran:?}");
+    let results = of_type(&ran.frames(), "result").len();
+    assert!((1..=2).contains(&results), "{results} results for three prompts");
+    assert!(ran.err.contains("No space left"), "{ran:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What joins a session that runs, and what is said in front of its first prompt.
 
-use pelton_testkit::{Script, ScriptedModel, text, tool};
+use pelton_testkit::{Script, ScriptedModel, gate, text, tool};
 use serde_json::{Value, json};
 
 use crate::place::{Commanded, Place, model, until};
@@ -59,6 +59,22 @@ fn a_plugin_joins_with_all_it_brings_and_nothing_in_front_changes() {
     assert!(told.contains("the plugin heard it") && told.contains("kit:helper: helps"), "{told}");
     assert_eq!(bodies[0]["tools"], bodies[1]["tools"]);
     assert!(bodies[2]["system"].to_string().contains("You help."));
+}
+
+#[test]
+fn a_session_at_work_is_not_reloaded_where_that_is_said() {
+    let (place, model) = (Place::new(), model(Script::new().reply([gate("go"), text("one")])));
+    let mut talk = Talk::start(&place, &model, &[]);
+    talk.prompt("first");
+    talk.system("init");
+    let refused = talk.asked(&json!({"subtype": "reload_plugins", "refuse_if_busy": true}));
+    assert_eq!(
+        (&refused["subtype"], &refused["error_code"]),
+        (&json!("error"), &json!("reload_plugins_busy"))
+    );
+    model.open("go");
+    assert_eq!(talk.result()["result"], "one");
+    talk.end().well();
 }
 
 #[test]

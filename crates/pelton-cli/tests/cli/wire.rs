@@ -312,16 +312,18 @@ fn answers_name_the_prompts_they_are_to() {
     let (place, model) = (Place::new(), model(script));
     let mut talk = Talk::start(&place, &model, &[]);
     let ids = ["0f0e0d0c-0b0a-4908-8706-05040302010a", "0f0e0d0c-0b0a-4908-8706-05040302010b"];
-    let prompt = |id: &str| json!({"type": "user", "uuid": id, "message": {"role": "user", "content": "go"}});
-    talk.say(&prompt(ids[0]));
+    let prompt = |id: &str, kind: &str| json!({"type": "user", "uuid": id, "origin": {"kind": kind}, "message": {"role": "user", "content": "go"}});
+    talk.say(&prompt(ids[0], "human"));
     wait(model.wait_at_gate("said"));
-    talk.say(&prompt(ids[1]));
+    // No client speaks for anything else.
+    talk.say(&prompt(ids[1], "task-notification"));
     crate::talk::until_queued(&place, 1);
     model.open("said");
     let (first, second) = (talk.result(), talk.result());
     assert_eq!((&first["user_message_uuid"], &first["queued_turn_count"]), (&json!(ids[0]), &json!(1)));
     assert_eq!((&second["user_message_uuids"], &second["queued_turn_count"]), (&json!([ids[1]]), &json!(0)));
     assert_eq!((&first["result_index"], &second["result_index"]), (&json!(0), &json!(1)));
+    assert_eq!((&first["origin"], &second["origin"]), (&json!({"kind": "human"}), &Value::Null));
     let over = talk.end();
     let answers = of_type(over.well(), "assistant");
     assert_eq!(answers.iter().map(|line| &line["user_message_uuid"]).collect::<Vec<_>>(), ids);

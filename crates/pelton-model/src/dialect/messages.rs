@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 pub(crate) use errors::{from_answer, from_event};
 
 use crate::ask::{Ask, Effort, Prefix, TaskBudget, Thinking, ThinkingDisplay};
-use crate::catalogue::{self, Caps, FastKind, ThinkingKinds};
+use crate::catalogue::{self, Caps, FastKind, LONG_WINDOW_BETA, ThinkingKinds};
 use crate::error::ModelError;
 use crate::json;
 use crate::transport::Body;
@@ -49,9 +49,13 @@ pub(crate) fn fast_is_refused(ask: &Ask) -> bool {
 
 /// The beta features that a request makes use of.
 pub(crate) fn betas(ask: &Ask, manner: Manner) -> impl Iterator<Item = &'static str> {
-    let caps = catalogue::caps(&catalogue::resolve(&ask.model));
-    let fast = manner.fast && caps.is_some_and(|caps| caps.fast == FastKind::Beta);
-    let needed = [(fast, FAST_BETA), (task_budget_of(ask).is_some(), TASK_BUDGET_BETA)];
+    let model = catalogue::resolve(&ask.model);
+    let fast = manner.fast && catalogue::caps(&model).is_some_and(|caps| caps.fast == FastKind::Beta);
+    let needed = [
+        (fast, FAST_BETA),
+        (task_budget_of(ask).is_some(), TASK_BUDGET_BETA),
+        (catalogue::wants_long_window_beta(&model), LONG_WINDOW_BETA),
+    ];
     needed.into_iter().filter_map(|(needed, name)| needed.then_some(name))
 }
 

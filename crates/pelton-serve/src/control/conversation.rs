@@ -323,7 +323,7 @@ impl<'a> Conversation<'a> {
         }
         while self.fault.is_none() && !self.cancel.is_cancelled() {
             // What was left waiting by another process is read with the first prompt of this one.
-            if self.is_asked && !self.handles.queue.waiting().is_empty() {
+            if self.is_asked && self.handles.queue.is_ready() {
                 self.submit(Work::Queued).await;
                 continue;
             }
@@ -393,6 +393,10 @@ impl<'a> Conversation<'a> {
         }
         let Some(prompt) = line.prompt else {
             return self.refuse_nothing(line.asks);
+        };
+        let prompt = match line.by_human {
+            true => self.desk.frames.said_by_human(prompt, line.id),
+            false => prompt,
         };
         if !line.asks {
             return self.note(prompt).await;
@@ -606,7 +610,11 @@ fn hold(line: UserLine, desk: &mut Desk<'_>, handles: &Handles) {
     if let Some(words) = &line.left_out {
         desk.tell_problem(words);
     }
-    match line.prompt {
+    let prompt = match line.prompt {
+        Some(prompt) if line.by_human => Some(desk.frames.said_by_human(prompt, line.id)),
+        prompt => prompt,
+    };
+    match prompt {
         None => desk.tell_problem("A message without anything in it was not taken"),
         Some(prompt) if line.asks => desk.queue(prompt, line.priority, handles),
         Some(prompt) => desk.keep_note(prompt),

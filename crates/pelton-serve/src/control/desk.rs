@@ -19,6 +19,7 @@ use super::limits::{LINE_BYTES_MAX, NOTES_WAITING_MAX, REQUESTS_OPEN_MAX};
 use super::lines::Incoming;
 use super::mirror::{Mirror, Mirrored};
 use super::outbox::Outbox;
+use super::plugins::IS_BUSY;
 use super::requests::{Handles, Served, SettingsHome};
 use super::said::{self, Request, Said, UserLine};
 use super::servers::ServersNamed;
@@ -367,7 +368,7 @@ impl<'a> Desk<'a> {
         self.note(&format!("{id} is answered{}", if answer.is_ok() { "" } else { " with an error" }));
         let response = match answer {
             Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
-            Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
+            Err(error) => refusal(id, &error),
         };
         self.out.push(as_line(&json!({"type": "control_response", "response": response})));
     }
@@ -481,4 +482,13 @@ pub(super) fn frames(
         .with_replay(options.replay)
         .with_agent_text(options.agent_text || agent_text)
         .with_hook_events(options.hook_events)
+}
+
+/// An error as an answer. Where programs act on what it is, it begins with a word for that, and they are told the word alone, too.
+fn refusal(id: &str, error: &str) -> Value {
+    let mut answer = json!({"subtype": "error", "request_id": id, "error": error});
+    if error.starts_with(IS_BUSY) {
+        answer["error_code"] = json!(IS_BUSY);
+    }
+    answer
 }

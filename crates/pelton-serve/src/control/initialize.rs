@@ -116,6 +116,9 @@ fn are_there(listed: &[Value], options: &Options) -> bool {
     })
 }
 
+/// Among the texts of a list it marks where the part begins that is not the same in all sessions; it is no word of them.
+const BOUNDARY: &str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__";
+
 /// A text, or the texts of a list.
 fn text_of(value: &Value) -> Option<String> {
     match value {
@@ -125,7 +128,7 @@ fn text_of(value: &Value) -> Option<String> {
                 Value::String(text) => Some(text.as_str()),
                 block => block.get("text").and_then(Value::as_str),
             });
-            Some(texts.collect::<Vec<_>>().join("\n\n"))
+            Some(texts.filter(|text| *text != BOUNDARY).collect::<Vec<_>>().join("\n\n"))
         }
         _ => None,
     }
@@ -239,6 +242,13 @@ mod tests {
         assert_eq!(brought.problems.len(), 1, "{:?}", brought.problems);
         assert_eq!(brought.plugins_applied, Some(false), "it was not started with it");
         assert_eq!(brought.title.as_deref(), Some("mine"));
+    }
+
+    #[test]
+    fn the_mark_between_the_parts_of_a_prompt_is_not_said() {
+        let (options, brought) = brought(&json!({"systemPrompt": ["same", BOUNDARY, "not the same"]}));
+        brought.unwrap();
+        assert_eq!(options.system_prompt.custom.as_deref(), Some("same\n\nnot the same"));
     }
 
     #[test]

@@ -49,13 +49,16 @@ fn wanted(body: &Value) -> Result<Vec<Wanted>, String> {
     entries.iter().map(one).collect()
 }
 
+/// What clients know the refusal to reload by.
+pub(super) const IS_BUSY: &str = "reload_plugins_busy";
+
 impl Handles {
     /// What plugins bring is looked for again: skills and commands. Those that the client adds bring all they have; the model is
     /// told of their agents with the next prompt.
     pub(super) fn reload_plugins(&self, body: &Value) -> Served {
         let is_on = |name: &str| body.get(name).and_then(Value::as_bool) == Some(true);
         if is_on("refuse_if_busy") && self.is_busy() {
-            return Served::Now(Err("reload_plugins_busy: the session is at work".to_owned()));
+            return Served::Now(Err(format!("{IS_BUSY}: the session is at work")));
         }
         let wanted = match wanted(body) {
             Ok(wanted) => wanted,

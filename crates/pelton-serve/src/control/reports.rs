@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::files::on_a_thread;
 use super::limits::TASK_TAIL_BYTES;
 use super::requests::Handles;
-use crate::outcome;
+use crate::outcome::{self, Asks};
 
 impl Handles {
     pub(super) fn settings(&self) -> Value {
@@ -78,6 +78,10 @@ impl Handles {
         }})
     }
 
+    fn asks(&self) -> Asks {
+        Asks::of(&self.dials.model(), &self.betas)
+    }
+
     /// What the session has cost, and of whom. Limits of a subscription are told as they change.
     pub(super) fn usage(&self) -> Value {
         let last = self.last.as_deref();
@@ -88,7 +92,7 @@ impl Handles {
                 "total_duration_ms": self.spent.all.as_millis(),
                 "total_lines_added": self.spent.lines_added,
                 "total_lines_removed": self.spent.lines_removed,
-                "model_usage": last.map(outcome::model_usage).unwrap_or_else(|| json!({})),
+                "model_usage": last.map(|last| outcome::model_usage(last, &self.asks())).unwrap_or_else(|| json!({})),
             },
             "subscription_type": null,
             "rate_limits_available": false,
@@ -137,7 +141,8 @@ impl Handles {
             category("free_space", "Free space", window.saturating_sub(usage.used_tokens)),
         ]);
         let memory = usage.shares.iter().filter(|share| share.kind == "memory");
-        let raw = catalogue::caps(&usage.model).map_or(window, |caps| caps.window);
+        let rows = grid_rows(&categories, window);
+        let raw = catalogue::window(&usage.model, &self.betas).unwrap_or(window);
         json!({
             "categories": categories,
             "totalTokens": usage.used_tokens,
@@ -148,7 +153,7 @@ impl Handles {
             "memoryFiles": memory.map(|share| json!({"path": share.name, "type": "Memory", "tokens": share.tokens})).collect::<Vec<_>>(),
             "mcpTools": self.mcp_tools(&usage),
             "agents": self.agents.iter().map(|name| json!({"agentType": name, "source": "session", "tokens": 0})).collect::<Vec<_>>(),
-            "gridRows": [],
+            "gridRows": rows,
             "isAutoCompactEnabled": usage.is_auto_compact_enabled,
             "autoCompactThreshold": usage.is_auto_compact_enabled.then_some(usage.auto_compact_threshold),
             "apiUsage": self.last.as_ref().map(|outcome| tokens(&outcome.usage)),
@@ -181,6 +186,40 @@ impl Handles {
         }
         told
     }
+}
+
+/// The window as squares, a hundredth of it each: whatever takes anything has one at least, and the last of each may be filled
+/// in part.
+fn grid_rows(categories: &[Value], window: u64) -> Vec<Vec<Value>> {
+    const ROW: usize = 10;
+    let square_tokens = window.max(1) as f64 / (ROW * ROW) as f64;
+    let mut squares = Vec::new();
+    let (free, taken): (Vec<&Value>, Vec<&Value>) =
+        categories.iter().partition(|category| category["kind"] == "free");
+    for category in taken {
+        let tokens = category["tokens"].as_u64().unwrap_or_default();
+        let wanted = tokens as f64 / square_tokens;
+        for nth in 0..wanted.ceil() as usize {
+            squares.push(square(category, tokens, window, (wanted - nth as f64).min(1.0)));
+        }
+    }
+    squares.truncate(ROW * ROW);
+    for category in free {
+        let tokens = category["tokens"].as_u64().unwrap_or_default();
+        squares.resize_with(ROW * ROW, || square(category, tokens, window, 1.0));
+    }
+    squares.chunks(ROW).map(<[Value]>::to_vec).collect()
+}
+
+fn square(category: &Value, tokens: u64, window: u64, fullness: f64) -> Value {
+    json!({
+        "color": category["color"],
+        "isFilled": category["kind"] != "free",
+        "categoryName": category["name"],
+        "tokens": tokens,
+        "percentage": (tokens as f64 / window.max(1) as f64 * 100.0).round(),
+        "squareFullness": fullness,
+    })
 }
 
 /// The tokens of the last turn, and nothing else of its figures.

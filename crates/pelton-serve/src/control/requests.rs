@@ -77,6 +77,8 @@ pub struct Handles {
     pub(super) home: Option<Arc<dyn SettingsHome>>,
     /// The model the session started with.
     pub(super) own_model: String,
+    /// The betas that models are asked with.
+    pub(super) betas: Vec<String>,
     /// What the client was told about the session at first.
     pub(super) about: Value,
     /// The hooks there are.
@@ -93,6 +95,8 @@ pub struct Handles {
     pub(super) launched_in: Vec<PathBuf>,
     /// Servers whose tools are asked about even where nothing is.
     guarded: Mutex<BTreeSet<String>>,
+    /// Rules that came with settings for the running session.
+    flag_rules: Mutex<Vec<(Behavior, Vec<Rule>)>>,
 }
 
 /// What all submissions of a session came to.
@@ -179,6 +183,7 @@ impl Handles {
             menu: engine.menu(),
             home: None,
             own_model: engine.dials().model(),
+            betas: engine.betas().to_vec(),
             about: Value::Null,
             hooks: engine.hooks_listed(),
             joins: engine.joins(),
@@ -187,6 +192,7 @@ impl Handles {
             namer: engine.namer(),
             launched_in: engine.permissions().roots(),
             guarded: Mutex::default(),
+            flag_rules: Mutex::default(),
         }
     }
 
@@ -540,8 +546,12 @@ impl Handles {
                     effort = Some(Some(level.map_err(|error| format!("effortLevel: {error}"))?));
                 }
                 ("effortLevel", Value::Null) => effort = Some(None),
-                ("permissions", Value::Null) => updates.extend(no_permissions()),
-                ("permissions", value) => updates.extend(permission_updates(value)?),
+                ("permissions", Value::Null) => updates.extend(self.flag_rules_gone()),
+                ("permissions", value) => {
+                    // All that such a request said of them before is replaced.
+                    let new = permission_updates(value)?;
+                    updates.extend(self.flag_rules_gone().into_iter().chain(new));
+                }
                 (_, Value::Null) => {}
                 ("model" | "effortLevel", _) => return Err(format!("{name} is no text")),
                 (other, _) => return Err(format!("{other} cannot be changed while a session runs")),
@@ -560,8 +570,23 @@ impl Handles {
         }
         for update in updates {
             self.permissions.apply(&update).map_err(|error| error.to_string())?;
+            let mut rules = self.flag_rules.lock().unwrap_or_else(PoisonError::into_inner);
+            match update.change {
+                Change::RemoveRules(..) => rules.clear(),
+                Change::AddRules(behavior, added) => rules.push((behavior, added)),
+                _ => {}
+            }
         }
         Ok(json!({}))
+    }
+
+    /// What such requests said of permissions before, they say no more. What others added stays.
+    fn flag_rules_gone(&self) -> Vec<Update> {
+        let rules = self.flag_rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = |(behavior, rules): &(Behavior, Vec<Rule>)| {
+            Update::session(Change::RemoveRules(*behavior, rules.clone()))
+        };
+        rules.iter().map(gone).collect()
     }
 }
 
@@ -597,31 +622,33 @@ fn told(rewound: &Rewound, dry_run: bool) -> Value {
     told
 }
 
-/// What this layer said of permissions before, it says no more.
-fn no_permissions() -> impl Iterator<Item = Update> {
-    let kinds = [Behavior::Allow, Behavior::Ask, Behavior::Deny];
-    kinds.into_iter().map(|behavior| Update::session(Change::ReplaceRules(behavior, Vec::new())))
-}
-
+/// What settings say of permissions, as changes. Something of another kind than it has to be is a mistake in all of it.
 fn permission_updates(permissions: &Value) -> Result<Vec<Update>, String> {
-    if !permissions.is_object() {
-        return Err("permissions is no object".to_owned());
-    }
+    let permissions = permissions.as_object().ok_or("permissions is no object")?;
+    let texts = |name: &str| -> Result<Option<Vec<&str>>, String> {
+        let Some(value) = permissions.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
+        let list = value.as_array().ok_or_else(|| format!("permissions.{name} is no list"))?;
+        let texts = list
+            .iter()
+            .map(|text| text.as_str().ok_or_else(|| format!("permissions.{name}: {text} is no text")));
+        texts.collect::<Result<_, _>>().map(Some)
+    };
     let mut updates = Vec::new();
     for (name, behavior) in [("allow", Behavior::Allow), ("ask", Behavior::Ask), ("deny", Behavior::Deny)] {
-        let Some(rules) = permissions.get(name).and_then(Value::as_array) else { continue };
-        let rules = rules.iter().map(|rule| {
-            let rule = rule.as_str().ok_or_else(|| format!("permissions.{name}: a rule is no text"))?;
-            rule.parse::<Rule>().map_err(|error| error.to_string())
-        });
+        let Some(rules) = texts(name)? else { continue };
+        let rules = rules.into_iter().map(|rule| rule.parse::<Rule>().map_err(|error| error.to_string()));
         updates.push(Update::session(Change::AddRules(behavior, rules.collect::<Result<_, _>>()?)));
     }
-    if let Some(mode) = permissions.get("defaultMode").and_then(Value::as_str) {
-        let mode = Mode::from_name(mode).ok_or_else(|| format!("there is no permission mode '{mode}'"))?;
-        updates.push(Update::session(Change::SetMode(mode)));
+    match permissions.get("defaultMode") {
+        None | Some(Value::Null) => {}
+        Some(mode) => {
+            let named = mode.as_str().and_then(Mode::from_name);
+            let mode = named.ok_or_else(|| format!("there is no permission mode {mode}"))?;
+            updates.push(Update::session(Change::SetMode(mode)));
+        }
     }
-    if let Some(directories) = permissions.get("additionalDirectories").and_then(Value::as_array) {
-        let directories = directories.iter().filter_map(Value::as_str).map(PathBuf::from).collect();
+    if let Some(directories) = texts("additionalDirectories")? {
+        let directories = directories.into_iter().map(PathBuf::from).collect();
         updates.push(Update::session(Change::AddDirectories(directories)));
     }
     Ok(updates)

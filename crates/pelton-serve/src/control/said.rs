@@ -39,6 +39,10 @@ pub(crate) struct Request {
 pub(crate) struct UserLine {
     /// `None`: there was nothing in it.
     pub prompt: Option<Prompt>,
+    /// The id the client gave it.
+    pub id: Option<Uuid>,
+    /// The client says that a person wrote it.
+    pub by_human: bool,
     pub priority: Option<Priority>,
     /// The model is asked.
     pub asks: bool,
@@ -98,8 +102,9 @@ fn user(json: &Value) -> UserLine {
     let word = |name: &str| json.get(name).and_then(Value::as_str);
     let (mut blocks, left_out) = blocks(json.pointer("/message/content").unwrap_or(&Value::Null));
     blocks.extend(pasted(json));
+    let id = word("uuid").and_then(|id| Uuid::from_str(id).ok());
     let prompt = Prompt::blocks(blocks).ok().map(|prompt| {
-        let prompt = match word("uuid").and_then(|id| Uuid::from_str(id).ok()) {
+        let prompt = match id {
             Some(id) => prompt.with_id(id),
             None => prompt,
         };
@@ -107,6 +112,8 @@ fn user(json: &Value) -> UserLine {
     });
     UserLine {
         prompt,
+        id,
+        by_human: json.pointer("/origin/kind").is_some_and(|kind| kind == "human"),
         priority: word("priority").and_then(Priority::from_name),
         asks: flag("shouldQuery") != Some(false),
         left_out,

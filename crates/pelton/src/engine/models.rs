@@ -16,6 +16,11 @@ impl Engine {
         self.panel.dials.clone()
     }
 
+    /// The betas that every model is asked with.
+    pub fn betas(&self) -> &[String] {
+        &self.options.endpoint.betas
+    }
+
     /// What was changed since the last submission holds for this one.
     pub(super) fn heed_dials(&mut self) {
         let Some(Set { model, thinking, display, effort, .. }) = self.panel.turned() else {

@@ -113,10 +113,14 @@ impl Engine {
             Ok(Taken::Interrupted { before_it_began }) => !before_it_began,
             Ok(Taken::Ended(_) | Taken::Reshape(_) | Taken::House(_)) | Err(_) => false,
         };
-        if let Some(held) = held.filter(|_| is_over) {
-            held.settle();
-            tally.consumed.clone_from(&queued);
-            events.send(Event::PromptsConsumed(queued)).await;
+        match held {
+            Some(held) if is_over => {
+                held.settle();
+                tally.consumed.clone_from(&queued);
+                events.send(Event::PromptsConsumed(queued)).await;
+            }
+            Some(held) if taken.is_err() => held.put_off(),
+            _ => {}
         }
         let ending = match taken {
             Ok(Taken::Ask(Order { prompt, choices, agent })) => {

@@ -318,11 +318,13 @@ impl Standing {
             Change::AddRules(behavior, rules) => self.add(to, *behavior, rules)?,
             Change::ReplaceRules(behavior, rules) => {
                 self.added.retain(|(at, what, _)| (*at, *what) != (to, *behavior));
+                self.forget(to, *behavior, |_| true);
                 self.add(to, *behavior, rules)?;
             }
             Change::RemoveRules(behavior, rules) => {
                 self.added
                     .retain(|(at, what, rule)| (*at, *what) != (to, *behavior) || !rules.contains(rule));
+                self.forget(to, *behavior, |rule| rules.contains(rule));
             }
             Change::SetMode(Mode::BypassPermissions) if self.rules.never_bypass => {}
             Change::SetMode(mode) => self.mode = *mode,
@@ -358,6 +360,13 @@ impl Standing {
         let source = RuleSource::layer(layer(to));
         self.added.extend(new.into_iter().map(|rule| (to, behavior, rule.with_source(source.clone()))));
         Ok(())
+    }
+
+    /// Takes back rules that the session started with, where they stand in a file that the change is made in, too.
+    fn forget(&mut self, to: Destination, behavior: Behavior, which: impl Fn(&Rule) -> bool) {
+        if to != Destination::Session {
+            self.rules.of_mut(behavior).retain(|rule| rule.source().layer != layer(to) || !which(rule));
+        }
     }
 
     fn changes_of_session(&self) -> Vec<Update> {
@@ -506,6 +515,27 @@ mod tests {
         assert_eq!(now, ["allow", "allow", "ask", "allow", "allow"]);
         change(&permissions, Change::AddRules(Behavior::Deny, rules(&["Bash(make)"])));
         assert_eq!(may(&permissions, "make"), "deny");
+    }
+
+    #[test]
+    fn what_is_taken_out_of_a_file_held_from_the_start_and_holds_no_more() {
+        let of =
+            |layer: Layer, text: &str| text.parse::<Rule>().unwrap().with_source(RuleSource::layer(layer));
+        let mut begun_with = RuleSet::default();
+        begun_with.allow.extend([of(Layer::Local, "Bash(make)"), of(Layer::Local, "Bash(one)")]);
+        begun_with.allow.extend([of(Layer::User, "Bash(two)"), of(Layer::Managed, "Bash(three)")]);
+        begun_with.deny.push(of(Layer::Local, "Bash(four)"));
+        let permissions = Permissions::new(begun_with, Mode::Default, "/".into(), Vec::new(), None);
+        let all = || ["make", "one", "two", "three", "four"].map(|command| may(&permissions, command));
+        let local = |change| {
+            permissions.apply(&Update { change, destination: Destination::LocalSettings }).unwrap();
+        };
+        local(Change::RemoveRules(Behavior::Allow, rules(&["Bash(make)", "Bash(two)", "Bash(three)"])));
+        assert_eq!(all(), ["ask", "allow", "allow", "allow", "deny"], "those of other files stay");
+        local(Change::ReplaceRules(Behavior::Allow, rules(&["Bash(make)"])));
+        assert_eq!(all(), ["allow", "ask", "allow", "allow", "deny"]);
+        local(Change::RemoveRules(Behavior::Deny, rules(&["Bash(four)"])));
+        assert_eq!(all(), ["allow", "ask", "allow", "allow", "ask"]);
     }
 
     #[test]

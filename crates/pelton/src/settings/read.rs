@@ -305,6 +305,10 @@ impl Reader<'_> {
         });
         let expected = "true, false, or a list of \"skills\", \"agents\", \"hooks\" and \"mcp\"";
         let plugins_only = self.field(all, "", "strictPluginOnlyCustomization", expected, PluginsOnly::read);
+        // Whoever puts the layers together acts on it, before any of them is read.
+        let expected = "\"merge\" or \"first-wins\"";
+        let way = |value: &Value| value.as_str().filter(|way| ["merge", "first-wins"].contains(way)).map(drop);
+        let parents = self.field(all, "", "parentSettingsBehavior", expected, way);
         if *self.origin.source == Source::Policy {
             settings.policy.plugins_only = plugins_only;
             settings.policy.servers_brought = brought;
@@ -319,6 +323,8 @@ impl Reader<'_> {
             self.warn("strictPluginOnlyCustomization", "is for managed settings: it is not used here");
         } else if only.contains(&Some(true)) {
             self.warn("allowManaged…Only", "is for managed settings: it is not used here");
+        } else if parents.is_some() {
+            self.warn("parentSettingsBehavior", "is for managed settings: it is not used here");
         } else if self.text(all, "", "claudeMd").is_some() {
             self.warn("claudeMd", "is for managed settings: write a CLAUDE.md");
         }

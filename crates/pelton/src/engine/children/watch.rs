@@ -96,7 +96,7 @@ impl Children {
         // What it was written too late to be read is read now.
         while outcome.is_ok() && !stop.is_cancelled() {
             entered = None;
-            if engine.queue.waiting().is_empty() {
+            if !engine.queue.is_ready() {
                 break;
             }
             entered = Some(self.roster.enter(&facts.id, order.name.as_deref(), engine.queue()));
