@@ -142,8 +142,8 @@ impl<'a> Consumed<'a> {
 }
 
 /// What each model consumed, as results tell it.
-pub(crate) fn model_usage(outcome: &Outcome) -> serde_json::Value {
-    serde_json::json!(by_model(&outcome.by_model))
+pub(crate) fn model_usage(models: &BTreeMap<String, ModelUsage>) -> serde_json::Value {
+    serde_json::json!(by_model(models))
 }
 
 #[derive(Serialize)]
