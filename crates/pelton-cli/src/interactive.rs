@@ -188,6 +188,8 @@ struct Wanting {
     origin: Origin,
     /// What stands from the one before.
     stands: Option<Standing>,
+    /// What was spent since the program began, in whichever session.
+    counted_usd: f64,
 }
 
 /// Where a session comes from.
@@ -204,13 +206,19 @@ enum Origin {
 
 /// Characters of a prompt that is gone back to, where it is named.
 const PROMPT_CHARS_TOLD_MAX: usize = 60;
-/// What is left of a budget that is spent: nothing can be asked with it, and it is an amount.
-const BUDGET_USD_MIN: f64 = 0.000_001;
 
 impl Wanting {
     fn of(args: &RunArgs) -> Self {
         let (given, first) = (args.clone(), args.prompt.clone());
-        Self { given, args: args.clone(), first, draft: None, origin: Origin::Opened, stands: None }
+        Self {
+            given,
+            args: args.clone(),
+            first,
+            draft: None,
+            origin: Origin::Opened,
+            stands: None,
+            counted_usd: 0.0,
+        }
     }
 
     /// Another session than the one before.
@@ -226,7 +234,7 @@ impl Wanting {
         self.origin = Origin::Opened;
     }
 
-    /// What was chosen in the session before holds for the one that takes its place, and what was spent there is spent.
+    /// What was chosen in the session before holds for the one that takes its place.
     fn take_over(&mut self, stands: &Standing) {
         let args = &mut self.args;
         if let Some(model) = &stands.model {
@@ -238,17 +246,15 @@ impl Wanting {
             args.client.allow_dangerously_skip_permissions |= args.dangerously_skip_permissions;
             args.dangerously_skip_permissions = false;
         }
-        let left = |given: f64| (given - stands.spent_usd).max(BUDGET_USD_MIN);
-        args.max_budget_usd = self.given.max_budget_usd.map(left);
         self.stands = Some(stands.clone());
     }
 
     /// Whether another session follows the one that was left.
     fn goes_on(&mut self, left: &Left) -> bool {
         match left {
-            Left::For(id) => {
+            Left::For { session, .. } => {
                 self.args = self.given.clone();
-                self.for_session(*id);
+                self.for_session(*session);
                 // The name that was given is the first session's.
                 self.args.client.name = None;
             }
@@ -282,6 +288,7 @@ impl Wanting {
             }
             _ => return false,
         }
+        self.counted_usd = left.counted_usd();
         true
     }
 }
@@ -316,6 +323,7 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     resolve::work_as_said(&mut options, args)?;
     let may_bypass = resolve::may_bypass(args, env, &options);
     options.heeds_initial_message = false;
+    options.budget_spent_usd = Some(wanted.counted_usd);
     options.displays_by_line = true;
     let child_env = options.env.clone();
     let home = Home {
@@ -571,10 +579,10 @@ mod tests {
         Wanting::of(&Args::parse_from(["pelton"].iter().chain(words)).run)
     }
 
-    fn went_back(name: Option<&str>, mode: Option<Mode>, spent_usd: f64) -> Left {
+    fn went_back(name: Option<&str>, mode: Option<Mode>, counted_usd: f64) -> Left {
         let mut stands = Standing::default();
         (stands.name, stands.model) = (name.map(str::to_owned), Some("chosen".to_owned()));
-        (stands.mode, stands.spent_usd) = (mode, spent_usd);
+        (stands.mode, stands.counted_usd) = (mode, counted_usd);
         let said = Submission { text: String::new(), shown: String::new(), images: Vec::new() };
         Left::Before { session: Uuid::nil(), prompt: Uuid::nil(), said, stands }
     }
@@ -585,16 +593,16 @@ mod tests {
         assert!(wanted.goes_on(&went_back(Some("New"), Some(Mode::Plan), 0.5)));
         let args = &wanted.args;
         assert_eq!((args.client.name.as_deref(), args.model.as_deref()), (Some("New"), Some("chosen")));
-        assert_eq!((args.permission_mode, args.max_budget_usd), (Some(ModeArg::Plan), Some(1.5)));
-        // A budget that is spent is one still.
+        assert_eq!((args.permission_mode, args.max_budget_usd), (Some(ModeArg::Plan), Some(2.0)));
+        assert_eq!(wanted.counted_usd, 0.5);
         wanted.goes_on(&went_back(None, None, 9.0));
-        assert_eq!(wanted.args.max_budget_usd, Some(BUDGET_USD_MIN));
         assert_eq!(wanted.args.permission_mode, Some(ModeArg::Plan), "what was taken over before stays");
         // Another session has none of it, and not the name of this one.
-        wanted.goes_on(&Left::For(Uuid::nil()));
+        wanted.goes_on(&Left::For { session: Uuid::nil(), counted_usd: 9.5 });
         let args = &wanted.args;
         assert_eq!((args.client.name.as_deref(), args.model.as_deref()), (None, Some("given")));
         assert_eq!((args.permission_mode, args.max_budget_usd), (None, Some(2.0)));
+        assert_eq!(wanted.counted_usd, 9.5, "what was spent is spent, wherever one goes");
     }
 
     #[test]

@@ -146,9 +146,6 @@ fn options_for_whom(
     manner::choose_style(&mut options, args, &env, &project, manner.output_style.as_deref())?;
     if !alone(args, &env) {
         manner::work_as(&mut options, args, manner.agent);
-    } else if let Some(resumed) = &mut options.resume {
-        // Agents of files are among what is left out.
-        resumed.conversation.works_as = None;
     }
     if watched == Watched::Unattended {
         let said = env.number("CLAUDE_CODE_USER_DIALOG_TIMEOUT_MS")?.map(Duration::from_millis);

@@ -161,8 +161,8 @@ impl<'a> Consumed<'a> {
 }
 
 /// What each model consumed, as results tell it.
-pub(crate) fn model_usage(outcome: &Outcome, asks: &Asks) -> serde_json::Value {
-    serde_json::json!(by_model(&outcome.by_model, asks))
+pub(crate) fn model_usage(models: &BTreeMap<String, ModelUsage>, asks: &Asks) -> serde_json::Value {
+    serde_json::json!(by_model(models, asks))
 }
 
 #[derive(Serialize)]

@@ -70,6 +70,11 @@ impl Text {
                 self.replaced.drain(..too_many);
                 self.replaced.push((Arc::clone(said), Arc::clone(shown)));
             }
+            Event::Display(Display::Break) => {
+                if self.streams && std::mem::take(&mut self.mid_line) {
+                    pieces.to_out.push(b'\n');
+                }
+            }
             Event::Delta(delta) if self.streams && !self.hooks_say => match &delta.kind {
                 DeltaKind::BlockStart(_) => self.answer = Plain::default(),
                 DeltaKind::Text(text) => {
@@ -181,10 +186,8 @@ impl Text {
     fn as_shown(&mut self, answer: &str) -> String {
         let (mut left, mut shown) = (answer, String::new());
         for (said, instead) in std::mem::take(&mut self.replaced).iter().rev() {
-            let Some(before) = left.strip_suffix(&**said).or_else(|| left.trim_end().strip_suffix(&**said))
-            else {
-                break;
-            };
+            let whole = left.strip_suffix(&**said).or_else(|| left.trim_end().strip_suffix(&**said));
+            let Some(before) = whole.or_else(|| before_parts(left, said)) else { break };
             let between = left[before.len()..].strip_prefix(&**said).unwrap_or_default();
             shown.insert_str(0, &format!("{instead}{between}"));
             left = before;
@@ -203,4 +206,10 @@ impl Text {
         }
         pieces.to_err.extend(line.into_bytes());
     }
+}
+
+/// What stands in front of words that end a text, where blanks may part them otherwise than there: between two blocks of an answer.
+fn before_parts<'a>(text: &'a str, said: &str) -> Option<&'a str> {
+    let parts = said.split_terminator('\n').rev().map(str::trim_end);
+    parts.filter(|part| !part.is_empty()).try_fold(text, |left, part| left.trim_end().strip_suffix(part))
 }

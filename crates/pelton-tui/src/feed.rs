@@ -123,12 +123,15 @@ impl Feed {
             Event::Started(_) => (self.has_streamed, self.hooks_say) = (false, false),
             Event::Display(Display::Asked) => self.hooks_say = true,
             Event::Display(Display::Words { shown, .. }) => told.extend(self.words(shown)),
+            Event::Display(Display::Break) => told.extend(self.answer.finish()),
             // What was said is not what is shown.
             Event::Delta(Delta { kind: DeltaKind::Text(_), .. }) if self.hooks_say => {}
             Event::Delta(delta) => match &delta.kind {
                 DeltaKind::BlockStart(opened) => {
                     told.extend(self.thought(now));
-                    told.extend(self.answer.finish());
+                    if !self.hooks_say {
+                        told.extend(self.answer.finish());
+                    }
                     self.answer.begin(&opened.block_type, now);
                 }
                 DeltaKind::Text(text) => {

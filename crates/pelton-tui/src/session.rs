@@ -114,8 +114,8 @@ pub async fn run(
     app.question_time = opening.question_time;
     app.feed.is_plain = app.is_plain;
     app.feed.works_in(&cwd);
-    let spent_before = opening.stands.as_ref().map_or(0.0, |stands| stands.spent_usd);
-    app.status.budget_usd = budget.map(|budget| budget + spent_before);
+    app.status.budget_usd = budget;
+    let spent_before = handles.cost.usd();
     app.worked = opening.stands.as_ref().map_or(Duration::ZERO, |stands| stands.worked);
     app.draft.use_vim(opening.vim && !app.is_plain);
     if let Some(greeting) = &opening.greeting {
@@ -199,16 +199,17 @@ pub async fn run(
         session.needs.push_back(Effect::Submit(said(&first)));
     }
     session.last_until_left(&mut engine).await;
-    let left = session.left.take().unwrap_or_else(|| Left::Ended {
+    let mut left = session.left.take().unwrap_or_else(|| Left::Ended {
         session: engine.session_id(),
         transcript: engine.transcript_file(),
     });
     let reason = match &left {
-        Left::For(_) | Left::Branch { .. } => EndReason::Resume,
+        Left::For { .. } | Left::Branch { .. } => EndReason::Resume,
         Left::Ended { .. } if !session.is_stopping => EndReason::PromptInputExit,
         _ => EndReason::Other,
     };
     engine.close(reason).await;
+    left.counted(session.handles.cost.counted_usd());
     session.show_last();
     Ok(left)
 }
@@ -229,7 +230,7 @@ struct Session<'a> {
     name: Option<String>,
     /// What the newest request was, as its server counted it.
     newest_usage: Value,
-    /// What was spent in the sessions that this one goes on from.
+    /// What the session had cost before it was gone on with here.
     spent_before: f64,
     log: Option<DebugLog>,
     /// It was begun after the session was.
@@ -557,7 +558,7 @@ impl Session<'_> {
                 );
             }
             Effect::Rewind(undo) => self.rewind(engine, undo).await,
-            Effect::Resume(id) => self.leave(Left::For(id)),
+            Effect::Resume(id) => self.leave_for(id),
             Effect::Leave => {
                 let (session, transcript) = (engine.session_id(), engine.transcript_file());
                 self.leave(Left::Ended { session, transcript });
@@ -663,6 +664,9 @@ impl Session<'_> {
                 "cache_read_input_tokens": usage.cache_read_input_tokens,
             });
         }
+        if let Event::Cleared { .. } = event {
+            self.spent_before = 0.0;
+        }
         if let Event::Result(outcome) = event {
             self.handles.ended(outcome);
         }
@@ -763,7 +767,8 @@ impl Session<'_> {
             }
             self.app.status.output_tokens = if is_asked { status.output_tokens } else { 0 };
         }
-        self.app.status.cost_usd = self.spent();
+        self.app.status.cost_usd = self.handles.cost.usd();
+        self.app.status.counted_usd = self.handles.cost.counted_usd();
         self.app.status.model = self.handles.dials.model();
         self.app.status.mode = self.handles.permissions.mode();
         self.app.status.background = self.handles.tasks.running().len();
@@ -775,11 +780,6 @@ impl Session<'_> {
         self.terminal.paint(&finished, &live);
         self.shown_at = now;
         self.is_stale = false;
-    }
-
-    /// What was spent, also before this session took the place of another.
-    fn spent(&self) -> f64 {
-        self.spent_before + self.handles.cost.usd()
     }
 
     /// What was said and not shown yet, before the terminal is somebody else's.

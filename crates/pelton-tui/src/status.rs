@@ -18,7 +18,10 @@ pub(crate) struct Status {
     pub mode: Mode,
     pub context_tokens: u64,
     pub window_tokens: u64,
+    /// What the session has cost, whichever process asked.
     pub cost_usd: f64,
+    /// What counts against the budget, whichever session it was spent in.
+    pub counted_usd: f64,
     pub budget_usd: Option<f64>,
     /// How long the model has worked, all submissions together.
     pub worked: Duration,
@@ -85,8 +88,11 @@ impl Status {
             put(Need::Context, format!("{percent}% context"), role);
         }
         if all && (self.cost_usd > 0.0 || self.budget_usd.is_some()) {
-            let of = self.budget_usd.map(|budget| format!(" of {}", dollars(budget))).unwrap_or_default();
-            put(Need::Cost, format!("${:.4}{of}", self.cost_usd), Role::Faint);
+            let told = match self.budget_usd {
+                Some(budget) => format!("${:.4} of {}", self.counted_usd, dollars(budget)),
+                None => format!("${:.4}", self.cost_usd),
+            };
+            put(Need::Cost, told, Role::Faint);
         }
         if all && self.worked >= Duration::from_secs(1) {
             put(Need::Elapsed, elapsed(self.worked), Role::Faint);
@@ -176,7 +182,9 @@ mod tests {
         assert_eq!(line(&status), "m · asks before changes (shift+tab)");
         status.mode = Mode::Plan;
         (status.context_tokens, status.window_tokens) = (90, 200);
-        (status.cost_usd, status.budget_usd, status.background) = (0.5, Some(2.0), 1);
+        // What earlier processes have spent is no part of it.
+        (status.cost_usd, status.counted_usd, status.budget_usd) = (3.5, 0.5, Some(2.0));
+        status.background = 1;
         let told = "m · plans only (shift+tab) · 45% context · $0.5000 of $2.00 · 1 in the background";
         assert_eq!(line(&status), told);
         // A small budget is no budget of nothing.

@@ -272,13 +272,14 @@ impl Engine {
     }
 
     /// Ends the session, with whatever runs in its background: its hooks are told, and everything recorded is on the disk.
-    pub async fn close(self, reason: EndReason) {
+    pub async fn close(mut self, reason: EndReason) {
         if self.begun != Begun::No {
             let hooks = self.session_hooks(&CancellationToken::new());
             let _ = hooks.session_end(reason.name()).await;
         }
         self.kin.hooks.end_background().await;
         self.settle_background(Duration::ZERO).await;
+        self.session.note_spent_at_last(&self.kin.spending.by_model());
         // What could not be written was said by the last result.
         let _ = self.session.sync().await;
     }

@@ -632,6 +632,8 @@ pub enum Display {
         /// What is shown.
         shown: Arc<str>,
     },
+    /// What is shown next stands apart: the block that those words were of is at its end.
+    Break,
 }
 
 /// What the loop did.

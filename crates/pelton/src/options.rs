@@ -90,6 +90,9 @@ pub struct Options {
     pub model_choice: ModelChoice,
     /// B1: the most the session may spend, in US dollars, sub-agents and side calls included.
     pub max_budget_usd: Option<f64>,
+    /// What of that the process has spent in sessions before this one. The cap is about all that it does, then: another conversation
+    /// (`/clear`) does not begin it anew.
+    pub budget_spent_usd: Option<f64>,
     /// The cap is never passed, not even by calls in flight: the most a call can cost is set aside before it is sent,
     /// and its answer is kept as short as what is left affords. Calls may have to wait for each other, and an answer
     /// that broke off counts as if it had been written to its end.
@@ -359,7 +362,7 @@ impl Setup {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this session worked as the agent '{0}', which is not there any more: it goes on with the usual prompt and tools, \
+    "this session worked as the agent '{0}', which this run does not have: it goes on with the usual prompt and tools, \
      without what the agent was held to (--agent names another)"
 )]
 pub struct AgentGone(pub String);
@@ -551,6 +554,7 @@ impl Options {
             uncached_models: Vec::new(),
             model_choice: ModelChoice::default(),
             max_budget_usd: None,
+            budget_spent_usd: None,
             strict_budget: false,
             prices: Vec::new(),
             window_tokens: None,

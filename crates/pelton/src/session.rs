@@ -32,7 +32,7 @@ use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{
     CompactLines, Disk, Durability, EditLine, End, Facts, Loaded, RequestFacts, TakenPrompt, Transcript,
-    TranscriptError, directory_id, session_file,
+    TranscriptError, directory_id, is_program, session_file,
 };
 
 pub(crate) use kept::{Kept, Request, Tells, call_of};
@@ -54,6 +54,12 @@ pub(crate) struct Session {
     snip_replay: Option<Arc<dyn SnipReplay>>,
     /// What the record says that was consumed.
     spent_noted: BTreeMap<String, ModelUsage>,
+    /// What somebody in front of it let run unasked when they said something last.
+    mode: Option<Mode>,
+    /// Nobody is in front of it: what runs unasked is for a program to say.
+    is_of_program: bool,
+    /// It is the conversation of a sub-agent, and what it costs is its session's.
+    is_of_agent: bool,
     /// A note that could not be written and must be.
     owed: Option<(LoopKind, String, u32)>,
     world: Arc<dyn World>,
@@ -82,6 +88,9 @@ impl Session {
                 .resume
                 .as_ref()
                 .map_or(BTreeMap::new(), |resumed| resumed.conversation.spent.clone()),
+            mode: options.resume.as_ref().and_then(|resumed| resumed.conversation.mode),
+            is_of_program: is_program(&options.entrypoint),
+            is_of_agent: false,
             owed: None,
             world: Arc::clone(&options.world),
         }
@@ -102,7 +111,7 @@ impl Session {
             (opening.facts.agent_id, opening.facts.works_as) = (Some(agent_id), None);
             opening
         });
-        Self { record: Record::new(opening), ..session }
+        Self { record: Record::new(opening), is_of_agent: true, mode: None, ..session }
     }
 
     /// Where the session is recorded, if it is.
@@ -134,7 +143,11 @@ impl Session {
         let id = prompt.id.filter(unused).unwrap_or_else(|| fresh_id(self.world.as_ref()));
         let facts = skill.and_then(|file| AttachmentFacts::of(AttachmentKind::InvokedSkill, vec![file]));
         let taken = TakenPrompt { queued, mode: Some(mode.name()) };
-        self.record_as(id, Kind::Prompt { meta: false }, prompt.json(), facts, taken)
+        let entry = self.record_as(id, Kind::Prompt { meta: false }, prompt.json(), facts, taken)?;
+        if !self.is_of_program && !self.is_of_agent {
+            self.mode = Some(mode);
+        }
+        Ok(entry)
     }
 
     fn record_as(
@@ -226,11 +239,21 @@ impl Session {
     /// Notes what the session has consumed so far, if the record does not say so: whoever goes on with it counts from there.
     /// Like other notes, it is no reason to stop.
     pub fn note_spent(&mut self, by_model: &BTreeMap<String, ModelUsage>) {
-        if self.spent_noted != *by_model
+        if !self.is_of_agent
+            && self.spent_noted != *by_model
             && self.record.transcript().is_some_and(|transcript| transcript.spent(by_model).is_ok())
         {
             self.spent_noted.clone_from(by_model);
         }
+    }
+
+    /// The same when it is left. What was asked beside it since it was gone on with has a price, too, though nothing was said in it.
+    pub fn note_spent_at_last(&mut self, by_model: &BTreeMap<String, ModelUsage>) {
+        if !self.is_of_agent && self.spent_noted != *by_model && self.record.goes_on_at_end() {
+            // If it cannot be opened, nobody can say it.
+            let _ = self.record.open(None);
+        }
+        self.note_spent(by_model);
     }
 
     /// The model is told of these files.
@@ -342,6 +365,8 @@ impl Session {
                 before_tokens: *before_tokens,
                 after_tokens: *after_tokens,
                 stays: tried.stays_behind(summary.id),
+                spent: &self.spent_noted,
+                mode: self.mode,
             };
             transcript.compacted(lines, self.world.now())?;
             // What is not sent any more is on the disk.
@@ -481,6 +506,8 @@ impl Opening {
                 session_file(config_dir, &cwd, session_id)
             }
         };
+        let resumed = options.resume.as_ref().map(|resumed| &resumed.conversation);
+        let worked_as = resumed.and_then(|conversation| conversation.works_as.clone());
         let facts = Facts {
             session_id,
             cwd: options.cwd.clone(),
@@ -489,14 +516,13 @@ impl Opening {
             git_branch: None,
             entrypoint: options.entrypoint.clone(),
             agent_id: None,
-            works_as: options.works_as.clone(),
+            // One that is not there is kept in mind: it may come back.
+            works_as: options.works_as.clone().or(worked_as.clone()),
             secrets: options.secrets.clone(),
         };
         let end = options.resume.as_ref().map_or(End::default(), |resumed| resumed.conversation.end());
         let goes_back = options.resume.as_ref().is_some_and(|resumed| resumed.conversation.goes_back);
         let gone_back = goes_back.then(|| (fresh_id(options.world.as_ref()), options.world.now()));
-        let resumed = options.resume.as_ref().map(|resumed| &resumed.conversation);
-        let worked_as = resumed.and_then(|conversation| conversation.works_as.clone());
         let disk = Arc::clone(&options.disk);
         Some(Self { disk, path, durability: *durability, facts, end, gone_back, worked_as })
     }
@@ -528,6 +554,13 @@ impl Record {
         }
         recording.opened = Some(Arc::new(transcript));
         Ok(())
+    }
+
+    /// Whether opening it says nothing but that somebody goes on at its end.
+    fn goes_on_at_end(&self) -> bool {
+        let recording = self.lock();
+        let goes_on = |opening: &Opening| opening.end.read_to > 0 && opening.gone_back.is_none();
+        recording.opening.as_ref().is_some_and(goes_on)
     }
 
     /// Where it is, if the session is recorded.

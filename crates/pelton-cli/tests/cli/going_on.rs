@@ -198,3 +198,96 @@ fn what_was_taken_back_is_no_place_to_go_on_from() {
     assert!(!said_last(&model).contains("toolu_gone"));
     model.assert_clean();
 }
+
+#[test]
+fn what_a_session_has_cost_outlasts_summaries_kills_and_going_back() {
+    const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+    const FORK: &str = "22222222-2222-4222-8222-222222222222";
+    let place = Place::new();
+    let answer = Step::reply([text("Yes.")])
+        .usage("input_tokens", 1_000)
+        .usage("output_tokens", 2_000)
+        .usage("cache_creation_input_tokens", 0)
+        .usage("cache_read_input_tokens", 0);
+    let model = model(Script::new().step(answer.always()));
+    let total = |words: &[&str]| {
+        let ran = place.task(&model, words.iter().copied().chain(["--output-format", "json"])).run();
+        serde_json::from_str::<Value>(ran.well()).unwrap()["total_cost_usd"].as_f64().unwrap()
+    };
+    let each = total(&["ONE", "--session-id", SESSION]);
+    let is = |total: f64, answers: f64| {
+        assert!((total - each * answers).abs() < 1e-9, "{total} is not {answers} of {each}")
+    };
+    is(total(&["TWO", "--resume", SESSION]), 2.0);
+    is(total(&["/compact", "--resume", SESSION]), 3.0);
+    let file =
+        place.transcripts().into_iter().find(|file| file.ends_with(format!("{SESSION}.jsonl"))).unwrap();
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let summary = lines.iter().position(|line| line.contains("\"isCompactSummary\":true")).unwrap();
+    // Killed behind the summary: with all that one write said, with a part of it, and as earlier versions wrote it.
+    let behind =
+        |from: usize| lines[from..].iter().take_while(|line| line.contains("\"type\":\"session-")).count();
+    assert!(behind(summary + 1) > 0, "what is of the whole session stands behind the summary");
+    let all = lines[..=summary + behind(summary + 1)].join("\n");
+    let part = lines[..=summary].join("\n");
+    let earlier = part.replace(",\"saysAll\":true", "");
+    assert_ne!(earlier, part);
+    for cut in [all, part, earlier] {
+        std::fs::write(&file, cut + "\n").unwrap();
+        is(total(&["THREE", "--resume", SESSION]), 4.0);
+    }
+    // Killed in the middle of a turn: what was answered is paid.
+    let newest = lines_of(&file).iter().rposition(|line| line["type"] == "session-cost").unwrap();
+    let kept: Vec<String> =
+        std::fs::read_to_string(&file).unwrap().lines().take(newest + 1).map(str::to_owned).collect();
+    std::fs::write(&file, kept.join("\n") + "\n").unwrap();
+    is(total(&["FOUR", "--resume", SESSION]), 5.0);
+    // Going back takes no money back, and a fork has cost what it goes on from.
+    let answers = lines_of(&file);
+    let first =
+        answers.iter().find(|line| line["type"] == "assistant").unwrap()["uuid"].as_str().unwrap().to_owned();
+    is(total(&["FIVE", "--resume", SESSION, "--resume-session-at", &first]), 6.0);
+    is(total(&["SIX", "--resume", SESSION]), 7.0);
+    is(
+        total(&[
+            "SIX",
+            "--resume",
+            SESSION,
+            "--fork-session",
+            "--session-id",
+            FORK,
+            "--resume-session-at",
+            &first,
+        ]),
+        8.0,
+    );
+    is(total(&["SEVEN", "--resume", FORK]), 9.0);
+    is(total(&["SEVEN", "--resume", SESSION]), 8.0);
+}
+
+#[test]
+fn nothing_is_known_of_files_that_were_read_on_the_way_that_was_left() {
+    const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+    let place = Place::new();
+    place.put("f.txt", "old words\n");
+    let edit = || tool("Edit", json!({"file_path": "f.txt", "old_string": "old", "new_string": "new"}));
+    let script = Script::new()
+        .reply([tool("Read", json!({"file_path": "f.txt"}))])
+        .reply([text("Read.")])
+        .reply([text("Hello.")])
+        .reply([edit()])
+        .reply([text("Well.")]);
+    let model = model(script);
+    place.task(&model, ["READ", "--session-id", SESSION]).run().well();
+    let file = place.transcripts().remove(0);
+    let first = lines_of(&file).iter().find(|line| line["type"] == "user").unwrap()["uuid"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    place.task(&model, ["OTHER", "--resume", SESSION, "--resume-drops-turn", &first]).run().well();
+    let mode = ["--permission-mode", "acceptEdits"];
+    place.task(&model, ["EDIT", "--resume", SESSION].into_iter().chain(mode)).run().well();
+    assert!(!said_last(&model).contains("old words"), "it was never told what is in the file");
+    assert_eq!(place.read("f.txt"), "old words\n");
+}

@@ -60,7 +60,7 @@ fn a_session_goes_on_as_the_agent_it_worked_as() {
     // It is not there any more.
     std::fs::remove_file(place.work().join(".claude/agents/helper.md")).unwrap();
     let ((who, _, tools), err) = run(&["SEVEN", "--resume", SESSION]);
-    assert_eq!(err.matches("worked as the agent 'helper', which is not there any more").count(), 1, "{err}");
+    assert_eq!(err.matches("worked as the agent 'helper', which this run does not have").count(), 1, "{err}");
     assert!(who == "nobody" && tools.len() > 5, "{who} {tools:?}");
     // And there again.
     described(&place, "helper", "model: claude-haiku-4-5\n");
@@ -128,4 +128,35 @@ fn the_window_that_is_named_is_that_of_the_model_the_session_begins_with() {
         let ran = place.task(&model, words).env("CLAUDE_CODE_MAX_CONTEXT_TOKENS", "60000").run();
         assert!(ran.well().contains("claude-haiku-4-5") && ran.out.contains("60000"), "{options:?}: {ran:?}");
     }
+}
+
+#[test]
+fn a_run_that_leaves_out_what_files_describe_says_whom_it_does_not_work_as() {
+    let place = Place::new();
+    described(&place, "helper", "");
+    let model = model(Script::new().step(Step::reply([text("Yes.")]).always()));
+    let run = |words: &[&str]| {
+        let ran = place.task(&model, words.iter().copied()).run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        (asked_as(&model.requests().last().unwrap().body).0, ran.err)
+    };
+    run(&["ONE", "--session-id", SESSION, "--agent", "helper"]);
+    for option in ["--bare", "--safe-mode"] {
+        let (who, err) = run(&["TWO", "--resume", SESSION, option]);
+        assert_eq!(who, "nobody", "{option}");
+        assert_eq!(
+            err.matches("worked as the agent 'helper', which this run does not have").count(),
+            1,
+            "{err}"
+        );
+        // Also behind a summary that such a run takes, the session is held to it again.
+        run(&["/compact", "--resume", SESSION, option]);
+        let (who, err) = run(&["THREE", "--resume", SESSION]);
+        assert_eq!((who.as_str(), err.as_str()), ("helper", ""), "{option}");
+    }
+    let summed_up = place
+        .transcripts()
+        .iter()
+        .any(|file| crate::place::lines_of(file).iter().any(|line| line["subtype"] == "compact_boundary"));
+    assert!(summed_up);
 }

@@ -26,6 +26,7 @@ mod opening; // how a session is begun and gone on with
 mod plain; // line by line
 mod prompt; // what is written, seen and read
 mod scrollback; // every finished line once
+mod sums; // what was spent, and by whom
 mod steering; // while it works
 mod trust; // what a repository supplies, before it is trusted
 mod trouble; // what goes wrong, or on beside

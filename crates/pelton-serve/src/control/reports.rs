@@ -84,15 +84,14 @@ impl Handles {
 
     /// What the session has cost, and of whom. Limits of a subscription are told as they change.
     pub(super) fn usage(&self) -> Value {
-        let last = self.last.as_deref();
         json!({
             "session": {
-                "total_cost_usd": last.map_or(0.0, |outcome| outcome.cost_usd),
+                "total_cost_usd": self.cost.usd(),
                 "total_api_duration_ms": self.spent.api.as_millis(),
                 "total_duration_ms": self.spent.all.as_millis(),
                 "total_lines_added": self.spent.lines_added,
                 "total_lines_removed": self.spent.lines_removed,
-                "model_usage": last.map(|last| outcome::model_usage(last, &self.asks())).unwrap_or_else(|| json!({})),
+                "model_usage": outcome::model_usage(&self.cost.by_model(), &self.asks()),
             },
             "subscription_type": null,
             "rate_limits_available": false,

@@ -318,8 +318,7 @@ impl Handles {
             }
             "get_context_usage" => Served::Now(Ok(self.context_usage())),
             "get_session_cost" => {
-                let cost = self.last.as_ref().map_or(0.0, |outcome| outcome.cost_usd);
-                Served::Now(Ok(json!({"text": format!("Total cost: ${cost:.4}")})))
+                Served::Now(Ok(json!({"text": format!("Total cost: ${:.4}", self.cost.usd())})))
             }
             "get_binary_version" => Served::Now(Ok(
                 json!({"version": CLI_VERSION, "buildTime": "", "pelton": env!("CARGO_PKG_VERSION")}),

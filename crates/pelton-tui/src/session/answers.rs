@@ -166,14 +166,21 @@ impl Session<'_> {
     }
 
     fn cost(&mut self) {
-        let by_model = self.handles.last.as_ref().map(|outcome| outcome.by_model.clone()).unwrap_or_default();
-        if by_model.is_empty() && self.spent() == 0.0 {
+        let cost = &self.handles.cost;
+        let (by_model, counted_usd) = (cost.by_model(), cost.counted_usd());
+        if by_model.is_empty() && counted_usd == 0.0 {
             return self.app.say("nothing was spent yet", Role::Faint);
         }
-        let mut text = format!("${:.4} in all\n", self.spent());
+        let mut text = format!("${:.4} in all\n", cost.usd());
         if self.spent_before > 0.0 {
             let _ =
                 writeln!(text, "  ${:.4} of it before the session was gone on with here", self.spent_before);
+        }
+        if let Some(budget) = self.app.status.budget_usd {
+            let _ = writeln!(
+                text,
+                "  ${counted_usd:.4} of ${budget:.2} that may be spent since the program began"
+            );
         }
         for (model, used) in &by_model {
             let usage = &used.usage;
@@ -359,7 +366,7 @@ impl Session<'_> {
         if let Ok(id) = wanted.parse::<Uuid>() {
             let dir = self.config_dir.as_deref();
             return match dir.and_then(|dir| transcript::find_session(dir, &self.cwd, id)) {
-                Some(_) => self.leave(Left::For(id)),
+                Some(_) => self.leave_for(id),
                 None => self.app.say(&format!("there is no session {id}"), Role::Error),
             };
         }
@@ -368,7 +375,7 @@ impl Session<'_> {
         let others: Vec<_> = sessions.into_iter().filter(|(id, ..)| *id != own).collect();
         let mut named = others.iter().filter(|(_, name, _)| !wanted.is_empty() && name == wanted);
         match (named.next(), named.next()) {
-            (Some((id, ..)), None) => return self.leave(Left::For(*id)),
+            (Some((id, ..)), None) => return self.leave_for(*id),
             (None, _) if !wanted.is_empty() => {
                 self.app.say(&format!("no session here is called {}", clean::line(wanted)), Role::Error);
             }

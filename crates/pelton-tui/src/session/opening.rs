@@ -107,7 +107,12 @@ pub enum Left {
         transcript: Option<PathBuf>,
     },
     /// Another one is wanted.
-    For(Uuid),
+    For {
+        /// The session.
+        session: Uuid,
+        /// What this process has spent since it began.
+        counted_usd: f64,
+    },
     /// A copy of it is wanted under another id.
     Branch {
         /// The session.
@@ -143,6 +148,30 @@ pub enum Left {
     },
 }
 
+impl Left {
+    /// What this process has spent since it began, where something follows in it.
+    pub fn counted_usd(&self) -> f64 {
+        match self {
+            Self::Ended { .. } => 0.0,
+            Self::For { counted_usd, .. } => *counted_usd,
+            Self::Branch { stands, .. } | Self::Moved { stands, .. } | Self::Before { stands, .. } => {
+                stands.counted_usd
+            }
+        }
+    }
+
+    /// The same once nothing runs any more.
+    pub(super) fn counted(&mut self, usd: f64) {
+        match self {
+            Self::Ended { .. } => {}
+            Self::For { counted_usd, .. } => *counted_usd = usd,
+            Self::Branch { stands, .. } | Self::Moved { stands, .. } | Self::Before { stands, .. } => {
+                stands.counted_usd = usd;
+            }
+        }
+    }
+}
+
 /// What stands in a session when it is left, for the one that takes its place.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -157,8 +186,8 @@ pub struct Standing {
     pub turned: Turned,
     /// What may run, as it was changed for the session alone.
     pub permitted: Vec<Update>,
-    /// What was spent since it began here, also in the sessions it goes on from.
-    pub spent_usd: f64,
+    /// What this process has spent since it began. What the session has cost is for its record to say.
+    pub counted_usd: f64,
     /// How long the model worked, likewise.
     pub worked: Duration,
     /// What happens inside is noted since somebody wanted that.
@@ -176,7 +205,7 @@ impl Session<'_> {
             mode: Some(mode).filter(|mode| mode != mode_before),
             turned: self.handles.dials.turned_since_start(),
             permitted: self.handles.permissions.changes_of_session(),
-            spent_usd: self.spent(),
+            counted_usd: self.handles.cost.counted_usd(),
             worked: self.app.worked,
             has_log: self.log.is_some() && self.log_is_late,
         }
@@ -189,6 +218,11 @@ impl Session<'_> {
             .permitted
             .retain(|update| matches!(update.change, Change::AddRules(Behavior::Ask | Behavior::Deny, _)));
         stands
+    }
+
+    /// Leaves for another session.
+    pub(super) fn leave_for(&mut self, session: Uuid) {
+        self.leave(Left::For { session, counted_usd: self.handles.cost.counted_usd() });
     }
 
     /// Leaves, and says what runs in the background and ends with the session.

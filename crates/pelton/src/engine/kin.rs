@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::permission::Permissions;
 use crate::sandbox::Sandbox;
 use crate::tools::web::Web;
-use crate::turn::budget::Policy;
+use crate::turn::budget::{Policy, Purse};
 use crate::turn::spending::Spending;
 
 /// What an engine has from others.
@@ -74,7 +74,10 @@ impl Kin {
             ),
             hooks: Arc::new(Hooks::new(std::mem::take(&mut options.hooks))),
             permissions,
-            spending: Spending::new(options.max_budget_usd, policy, options.prices.clone()),
+            spending: Spending::new(
+                Purse::new(options.max_budget_usd, policy).having_spent(options.budget_spent_usd),
+                options.prices.clone(),
+            ),
             census: Arc::new(Census::new(options.agent_limits.clone())),
             sandbox: None,
             file_history: None,

@@ -99,7 +99,8 @@ impl Engine {
             tell(fired, told);
         }
         if self.begun == Begun::Whole {
-            self.to_tell.contexts = contexts;
+            // Others may wait for the same prompt.
+            self.to_tell.contexts.extend(contexts);
             (self.to_tell.initial_message, self.to_tell.skills_came) = (initial, skills_came);
         }
         stop

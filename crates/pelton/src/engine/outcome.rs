@@ -159,9 +159,7 @@ impl Engine {
         let text_before = if is_rest { last.begun } else { String::new() };
         errors.append(&mut unsaid_errors);
         let by_model = self.kin.spending.by_model();
-        if self.kin.agent.is_none() {
-            self.session.note_spent(&by_model);
-        }
+        self.session.note_spent(&by_model);
         // Everything said is on the disk before the result is: what was acknowledged cannot be lost.
         let synced = self.session.sync().await;
         let settled = Seen::Settled { terminal, kept: synced.is_ok() };

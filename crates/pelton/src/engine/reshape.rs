@@ -196,10 +196,9 @@ impl Engine {
     /// A handle to ask about the conversation what does not belong into it, also while a submission runs.
     pub fn bystander(&self) -> Bystander {
         if !self.bystander.is_held() {
-            self.bystander.hold();
             let mut question = self.question.clone();
             question.prefix = self.prefix_so_far();
-            self.bystander.sees(&question, self.session.history.view());
+            self.bystander.hold(question, self.session.history.view().clone());
         }
         self.bystander.clone()
     }
@@ -299,9 +298,9 @@ impl Engine {
     }
 
     /// Whoever looks from outside sees the figure that counts.
-    pub(super) fn tell_fill(&self) {
+    pub(super) fn tell_fill(&mut self) {
         self.board.fills(self.session.history.view().tokens());
-        self.bystander.sees(&self.question, self.session.history.view());
+        self.bystander.sees(&self.question, self.session.history.view_mut());
         if self.gauge.is_held() {
             self.gauge.tell(self.usage_of(&self.question.prefix, self.session.history.view()));
         }

@@ -3,6 +3,7 @@
 //! next message and before anything else in it, no answer ends in thinking. There is no second validator because
 //! there is no second way in.
 
+mod copy; // what somebody else knows of it
 mod edit; // changes that can be recorded, and made again
 mod foreign; // leaving out what a server does not know
 mod media; // leaving out images and documents
@@ -51,6 +52,8 @@ pub(crate) struct View {
     /// Up to here the sizes of results were looked at.
     weighed: usize,
     size: Size,
+    /// So many of the oldest parts are what they were when a copy was last brought up to this.
+    copied: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -223,6 +226,7 @@ impl View {
     fn touched(&mut self, place: usize, by: &str) {
         self.last.touched(place, by);
         self.stretches.truncate(place / STRETCH_PARTS);
+        self.copied = self.copied.min(place);
     }
 
     /// Positions and sums after parts went.

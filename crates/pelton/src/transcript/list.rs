@@ -100,8 +100,13 @@ pub struct SessionFacts {
 impl SessionFacts {
     /// Whether nobody sat in front of it when it was last gone on with.
     pub fn is_unattended(&self) -> bool {
-        self.entrypoint.as_deref().is_some_and(|entrypoint| entrypoint.starts_with("sdk"))
+        self.entrypoint.as_deref().is_some_and(is_program)
     }
+}
+
+/// Whether a line was written for a program, or where nobody sat in front, by what it says of its front end.
+pub(crate) fn is_program(entrypoint: &str) -> bool {
+    entrypoint.starts_with("sdk")
 }
 
 /// A session as it is listed.

@@ -43,6 +43,9 @@ const AGENT_LINE: &str = "agent-setting";
 /// Marks the lines that say what the session has cost.
 const COST_LINE: &str = "session-cost";
 
+/// Marks the lines that say what somebody in front of the session let run unasked.
+const MODE_LINE: &str = "session-mode";
+
 /// Marks the lines that take entries back.
 const TOMBSTONE_LINE: &str = "tombstone";
 
@@ -75,6 +78,7 @@ pub use window::{read_window, read_window_until};
 pub use withdrawn::withdrawn;
 pub use write::{Durability, TranscriptError};
 
+pub(crate) use list::is_program;
 pub(crate) use place::directory_id;
 pub(crate) use read::read_agent;
 pub(crate) use requests::{FileFacts, PrefixFacts, RequestFacts, kept_prefix};

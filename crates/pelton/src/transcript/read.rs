@@ -33,7 +33,7 @@ use super::requests::{FileFacts, read_prefix};
 use super::write::End;
 use super::{
     AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, COST_LINE, DEFERRED, GONE_BACK_LINE,
-    MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE, RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
+    MEDIA_LEFT_OUT_LINE, MODE_LINE, QUESTION_LINE, REQUEST_LINE, RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
 };
 use crate::event::{Asked, LoopKind, ModelUsage};
 use crate::history::{
@@ -60,7 +60,7 @@ pub struct Loaded {
     pub session_id: Option<Uuid>,
     /// The agent that it works as.
     pub works_as: Option<String>,
-    /// What ran unasked when the newest prompt came.
+    /// What ran unasked when somebody in front of it said something last. What a program let run is the program's own matter.
     pub mode: Option<Mode>,
     /// What it has consumed, by model, as far as it says so.
     pub spent: BTreeMap<String, ModelUsage>,
@@ -281,7 +281,7 @@ pub(super) struct Lines {
     is_agents: bool,
     /// The agent that the session works as.
     works_as: Option<String>,
-    /// What ran unasked when the newest prompt came.
+    /// What ran unasked when somebody in front of it said something last.
     mode: Option<Mode>,
     /// What the session has consumed.
     spent: BTreeMap<String, ModelUsage>,
@@ -389,6 +389,10 @@ impl Lines {
             self.spent = models.unwrap_or(std::mem::take(&mut self.spent));
             return;
         }
+        if line.r#type.as_deref() == Some(MODE_LINE) {
+            self.mode = line.permission_mode.as_deref().and_then(Mode::from_name).or(self.mode);
+            return;
+        }
         if line.r#type.as_deref() == Some(QUESTION_LINE) {
             let Some(call) = line.tool_use_id else { return };
             self.undecided.retain(|undecided| *undecided != call);
@@ -473,7 +477,7 @@ impl Lines {
         self.session_id = self.session_id.or(line.session_id);
         self.queue.consumed(&line.queued_ids);
         self.queue.consumed(&[id]);
-        self.mode = line.permission_mode.as_deref().and_then(Mode::from_name).or(self.mode);
+        self.mode = line.mode_of_somebody().or(self.mode);
         let is_as_written = line.is_as_written();
         let (mut damaged, shared) = (0, shared.filter(|_| is_as_read && is_as_written));
         let read = entries(&line, id, &Source { line: shared, is_as_written }, &mut damaged);
@@ -486,6 +490,11 @@ impl Lines {
         self.reshaped |=
             damaged > 0 || !is_as_written || line.hides_something() || follows == Follows::Another;
         self.by_id.insert(id, self.links.len());
+        let goes_back = line.subtype.as_deref() == Some(GONE_BACK_LINE);
+        if goes_back {
+            // What was read so far may have been read on the way that was left.
+            self.files.whole.clear();
+        }
         let is_snip = line.subtype.as_deref() == Some(SNIP_BOUNDARY);
         let snip = is_snip.then(|| serde_json::from_str(&text).unwrap_or_default());
         let first = entries.first().map(|entry| &entry.kind);
@@ -505,7 +514,7 @@ impl Lines {
             entries: if self.without_words { Vec::new() } else { entries },
             snip,
             ends_what_was_before: is_foreign_boundary,
-            goes_back: line.subtype.as_deref() == Some(GONE_BACK_LINE),
+            goes_back,
         });
     }
 
@@ -536,19 +545,22 @@ impl Lines {
     /// What stands between a message and the line that says the conversation went back to it, by how many links stand before.
     fn left(&self, chain: &[usize]) -> Vec<RangeInclusive<usize>> {
         let goes_back = |index: &&usize| self.links[**index].goes_back;
-        let left = |index: &usize| Some(self.by_id.get(&self.links[*index].parent?)? + 1..=*index);
+        let left = |index: &usize| {
+            let first = match self.links[*index].parent {
+                Some(parent) => self.by_id.get(&parent)? + 1,
+                // To before everything that was said.
+                None => 0,
+            };
+            Some(first..=*index)
+        };
         chain.iter().filter(goes_back).filter_map(left).collect()
     }
 
     /// The conversation.
-    pub fn loaded(mut self) -> Loaded {
+    pub fn loaded(self) -> Loaded {
         let Chain { links: chain, missing } = self.chain();
         let newest = chain.last().map(|index| self.links[*index].id);
         let left = self.left(&chain);
-        if !left.is_empty() {
-            // They may have been read on the way to something else.
-            self.files.whole.clear();
-        }
         let chain = self.with_whole_answers(chain, &left);
         let on_chain: HashSet<usize> = chain.iter().copied().collect();
         let behind = self.behind.as_ref().map(|behind| behind.edit);

@@ -13,10 +13,10 @@ use jiff::Timestamp;
 use memchr::memmem;
 use uuid::Uuid;
 
-use super::COMPACT_BOUNDARY;
 use super::blobs::Blobs;
 use super::read::{Line, Lines, Loaded, ReadError, read};
 use super::withdrawn::withdrawn;
+use super::{COMPACT_BOUNDARY, COST_LINE};
 use crate::history::{Edit, Entry, EntryId, Kind};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
@@ -25,6 +25,9 @@ const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Boundaries that are tried before the whole file is read.
 const BOUNDARIES_TRIED_MAX: usize = 8;
+
+/// Lines that are looked at for what is said of the session as a whole.
+const LINES_TRIED_MAX: usize = 64;
 
 /// Reads what is needed to go on with a conversation: what was said since the newest summary, and what that kept. What was
 /// said before stays on the disk. A file without a summary is read whole.
@@ -61,7 +64,8 @@ pub(super) fn window_start(path: &Path) -> Result<(u64, Loaded), ReadError> {
 }
 
 /// Reads what is needed to go on from a message, as if nothing had been said since: the file is searched for it from its end,
-/// and from there like one that ends with it. Prompts that wait are those that wait now. `None` if no line of the
+/// and from there like one that ends with it. What is of the session as a whole is as it is now: prompts that wait, what it has
+/// consumed, as whom it works and what runs unasked. `None` if no line of the
 /// conversation has this id: what was [taken back](super::withdrawn()) is no part of it.
 ///
 /// ```
@@ -89,6 +93,9 @@ pub fn read_window_until(path: &Path, message: Uuid) -> Result<Option<Loaded>, R
     Ok(part.map(|part| Loaded {
         goes_back: part.read_to != end.read_to,
         queued: end.queued,
+        spent: end.spent,
+        works_as: end.works_as,
+        mode: end.mode,
         read_to: end.read_to,
         undecided: Vec::new(),
         deferred: None,
@@ -107,6 +114,8 @@ struct Start {
     took: Option<EntryId>,
     /// Prompts that waited then.
     waiting: Vec<Uuid>,
+    /// What is of the session as a whole is said behind it.
+    says_all: bool,
 }
 
 struct Searched {
@@ -173,7 +182,7 @@ impl Searched {
         else {
             return Ok(None);
         };
-        let mut start = Start { place, from: place, id, took: None, waiting: Vec::new() };
+        let mut start = Start { place, from: place, id, took: None, waiting: Vec::new(), says_all: false };
         if let Some(edit) = line.edit {
             // One of ours says what stayed.
             let (Ok(Edit::Replace { from, .. }), Some(kept)) = (serde_json::from_str(edit.get()), line.kept)
@@ -181,7 +190,7 @@ impl Searched {
                 return Ok(None);
             };
             start.took = Some(from);
-            start.waiting = kept.waiting;
+            (start.waiting, start.says_all) = (kept.waiting, kept.says_all);
             if let Some(first) = kept.from {
                 let Some(place) = self.line_of(first, place)? else { return Ok(None) };
                 start.from = place;
@@ -222,11 +231,49 @@ impl Searched {
         let mut window = lines.loaded();
         window.read_to += start.from;
         window.is_partial = start.from > 0;
-        if window.works_as.is_none() {
-            // Other programs say it once, at the beginning.
-            window.works_as = self.beginning(start.from)?.works_as;
+        if window.spent.is_empty() {
+            // A write that was torn behind the summary left it out.
+            let marked = format!("\"type\":\"{COST_LINE}\"");
+            let spent = |line: Loaded| Some(line.spent).filter(|spent| !spent.is_empty());
+            window.spent = self.newest(&marked, start.from, spent)?.unwrap_or_default();
+        }
+        if !start.says_all {
+            self.add_from_before(&mut window, start.from)?;
         }
         Ok(Outcome::All(Box::new(window)))
+    }
+
+    /// What is of the session as a whole and is not said in the window stands before it, where others wrote the boundary, or nobody
+    /// knew yet that it would be looked for.
+    fn add_from_before(&self, window: &mut Loaded, before: u64) -> io::Result<()> {
+        if window.works_as.is_none() {
+            // Other programs say it once, at the beginning.
+            window.works_as = self.beginning(before)?.works_as;
+        }
+        if window.mode.is_none() {
+            window.mode = self.newest("\"permissionMode\":\"", before, |line| line.mode)?;
+        }
+        Ok(())
+    }
+
+    /// What the newest line before a place says that has these bytes in it and says something.
+    fn newest<T>(
+        &self,
+        marked: &str,
+        mut before: u64,
+        says: impl Fn(Loaded) -> Option<T>,
+    ) -> io::Result<Option<T>> {
+        for _ in 0..LINES_TRIED_MAX {
+            let Some(place) = self.last(marked.as_bytes(), before)? else { return Ok(None) };
+            let (line_at, line) = self.line_around(place)?;
+            let mut lines = Lines::default();
+            lines.read(&line[..])?;
+            if let Some(said) = says(lines.loaded()) {
+                return Ok(Some(said));
+            }
+            before = line_at;
+        }
+        Ok(None)
     }
 
     /// What the first lines say, up to a place at most.

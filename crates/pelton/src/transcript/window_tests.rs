@@ -2,6 +2,7 @@ use pelton_wire::cache::CacheLife;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::permission::Mode;
 use crate::transcript::read;
 
 fn id(number: u128) -> Uuid {
@@ -303,4 +304,95 @@ fn the_agent_is_known_wherever_it_is_named() {
         assert!(window.is_partial);
         assert_eq!(window.works_as.as_deref(), works_as, "{places:?}");
     }
+}
+
+#[test]
+fn what_a_session_has_cost_and_what_runs_unasked_is_known_wherever_it_is_said() {
+    let cost = |usd: f64| {
+        let used = json!({"m": {"usage": {}, "cost_usd": usd}});
+        let models: std::collections::BTreeMap<String, crate::event::ModelUsage> =
+            serde_json::from_value(used).unwrap();
+        json!({"type": "session-cost", "models": models, "sessionId": id(99)}).to_string()
+    };
+    let asked = |number: u128, parent: Option<u128>, front: &str, mode: &str| {
+        let mut line = said(number, parent, "asked");
+        line["permissionMode"] = json!(mode);
+        line["entrypoint"] = json!(front);
+        line.to_string()
+    };
+    let chosen = |mode: &str| json!({"type": "session-mode", "permissionMode": mode}).to_string();
+    for (changes, usd, mode) in [
+        (vec![], None, None),
+        // Before the boundary, as earlier versions left it.
+        (vec![(2, cost(0.25))], Some(0.25), None),
+        (vec![(2, cost(0.25)), (10, cost(0.5))], Some(0.5), None),
+        // What only looks like a line that says it is passed over.
+        (
+            vec![(2, cost(0.25)), (3, json!({"type": "user", "x": {"type": "session-cost"}}).to_string())],
+            Some(0.25),
+            None,
+        ),
+        (vec![(0, asked(50, None, "cli", "acceptEdits"))], None, Some(Mode::AcceptEdits)),
+        (vec![(0, asked(50, None, "sdk-cli", "acceptEdits"))], None, None),
+        (
+            vec![(0, asked(50, None, "cli", "dontAsk")), (1, asked(51, None, "sdk-py", "acceptEdits"))],
+            None,
+            Some(Mode::DontAsk),
+        ),
+        (
+            vec![(0, asked(50, None, "cli", "dontAsk")), (9, chosen("acceptEdits"))],
+            None,
+            Some(Mode::AcceptEdits),
+        ),
+    ] {
+        let mut lines = three_windows();
+        for (place, line) in &changes {
+            lines.insert(*place, line.clone());
+        }
+        let window = window(&lines);
+        assert!(window.is_partial);
+        assert_eq!(window.spent.get("m").and_then(|used| used.cost_usd), usd, "{changes:?}");
+        assert_eq!(window.mode, mode, "{changes:?}");
+    }
+}
+
+#[test]
+fn whoever_goes_back_keeps_what_is_of_the_session_as_a_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.jsonl");
+    let mut lines = three_windows();
+    let cost = json!({"type": "session-cost", "models": {"m": crate::event::ModelUsage { cost_usd: Some(0.5), ..Default::default() }}});
+    let agent = json!({"type": "agent-setting", "agentSetting": "smith"});
+    let mode = json!({"type": "session-mode", "permissionMode": "acceptEdits"});
+    lines.extend([cost, agent, mode].iter().map(Value::to_string));
+    std::fs::write(&file, lines.concat_lines()).unwrap();
+    for message in [22, 12, 1] {
+        let part = read_window_until(&file, id(message)).unwrap().unwrap();
+        assert_eq!(part.spent["m"].cost_usd, Some(0.5), "{message}");
+        assert_eq!(
+            (part.works_as.as_deref(), part.mode),
+            (Some("smith"), Some(Mode::AcceptEdits)),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn whoever_goes_back_to_before_everything_has_left_all_of_it() {
+    let request = |model: &str| {
+        let facts = json!({"type": "system", "subtype": "request", "timestamp": "2026-01-01T00:00:00Z", "request": {"model": model}});
+        facts.to_string()
+    };
+    let files = json!({"type": "system", "subtype": "gone_back"});
+    let lines = [
+        said(1, None, "one").to_string(),
+        request("left"),
+        line(2, None, &files).to_string(),
+        said(3, Some(2), "two").to_string(),
+        request("stays"),
+    ];
+    let loaded = crate::transcript::read_from(lines.concat_lines().as_bytes()).unwrap();
+    assert_eq!(loaded.entries.len(), 1);
+    let models: Vec<&str> = loaded.requests.iter().map(|request| request.model.as_str()).collect();
+    assert!(!models.contains(&"left"), "{models:?}");
 }

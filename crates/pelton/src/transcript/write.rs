@@ -22,12 +22,13 @@ use super::read::read_from;
 use super::requests::kept_text;
 use super::{
     AGENT_LINE, ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, COST_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD,
-    GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, PROOF_FIELD, QUESTION_LINE, REQUEST_LINE, RequestFacts,
+    GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, MODE_LINE, PROOF_FIELD, QUESTION_LINE, REQUEST_LINE, RequestFacts,
     TOMBSTONE_LINE,
 };
 use crate::event::{ModelUsage, Synthetic};
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
+use crate::permission::Mode;
 use crate::secrets::Secrets;
 use jiff::Timestamp;
 
@@ -77,7 +78,7 @@ pub struct Facts {
     pub entrypoint: String,
     /// The sub-agent whose record this is.
     pub agent_id: Option<String>,
-    /// The agent that the session works as.
+    /// The agent that the session works as, or would if it was there.
     pub works_as: Option<String>,
     /// What is not written down, whoever says it.
     pub secrets: Secrets,
@@ -122,6 +123,10 @@ pub struct CompactLines<'a> {
     pub after_tokens: u64,
     /// What of the conversation is still sent behind the summary.
     pub stays: Stays,
+    /// What the session has consumed, by model.
+    pub spent: &'a BTreeMap<String, ModelUsage>,
+    /// What somebody in front of it let run unasked.
+    pub mode: Option<Mode>,
 }
 
 /// What is recorded of a prompt beside its words.
@@ -135,6 +140,7 @@ pub struct TakenPrompt<'a> {
 
 /// What a summary's boundary says about what stayed: where a reader may begin.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct KeptBehind {
     /// The first line that is still needed; the boundary, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,6 +148,9 @@ pub struct KeptBehind {
     /// Prompts that were waiting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Uuid>,
+    /// What the record says of the session as a whole stands behind the summary again: nobody has to look for it before.
+    #[serde(default)]
+    pub says_all: bool,
 }
 
 /// The transcript cannot be kept.
@@ -445,8 +454,12 @@ impl Transcript {
 
     /// What the session has consumed so far, by model. Beside the conversation.
     pub fn spent(&self, by_model: &BTreeMap<String, ModelUsage>) -> Result<(), TranscriptError> {
-        let line = Line::new(COST_LINE).field("models", by_model).field("sessionId", self.facts.session_id);
-        self.append(&mut self.tail(), line.finish_line())
+        self.append(&mut self.tail(), self.cost_line(by_model))
+    }
+
+    fn cost_line(&self, by_model: &BTreeMap<String, ModelUsage>) -> Vec<u8> {
+        let line = Line::new(COST_LINE).field("models", by_model);
+        line.field("sessionId", self.facts.session_id).finish_line()
     }
 
     /// What the session is called from here on. Beside the conversation.
@@ -526,14 +539,14 @@ impl Transcript {
     /// Records a summary that stands for what was said before, with the boundary in front of it. Both lines are one
     /// write: a reader finds the two, or neither counts.
     pub fn compacted(&self, lines: CompactLines<'_>, at: Timestamp) -> Result<(), TranscriptError> {
-        let CompactLines { edit, summary, trigger, before_tokens, after_tokens, stays } = lines;
+        let CompactLines { edit, summary, trigger, before_tokens, after_tokens, stays, spent, mode } = lines;
         let mut tail = self.tail();
         let kept = match stays {
             Stays::Nothing => Some(None),
             Stays::From(first) => Some(Some(first)),
             Stays::Unclear => None,
         };
-        let kept = kept.map(|from| KeptBehind { from, waiting: tail.waiting.clone() });
+        let kept = kept.map(|from| KeptBehind { from, waiting: tail.waiting.clone(), says_all: true });
         let metadata = serde_json::json!({
             "trigger": trigger,
             "preTokens": before_tokens,
@@ -569,9 +582,14 @@ impl Transcript {
             .field("entrypoint", &self.facts.entrypoint)
             .field(PROOF_FIELD, self.proof("user", &summary.json, Some(edit.id)));
         bytes.extend(self.set_aside(&line.finish_line(), SetAside::Media)?);
-        if let Some(agent) = &self.facts.works_as {
-            // Whoever goes on reads from here.
-            bytes.extend(self.agent_line(agent));
+        // Whoever goes on reads from here.
+        bytes.extend(self.facts.works_as.iter().flat_map(|agent| self.agent_line(agent)));
+        if !spent.is_empty() {
+            bytes.extend(self.cost_line(spent));
+        }
+        if let Some(mode) = mode {
+            let line = Line::new(MODE_LINE).field("permissionMode", mode.name());
+            bytes.extend(line.field("sessionId", self.facts.session_id).finish_line());
         }
         self.append(&mut tail, bytes)?;
         tail.newest = Some(summary.id);

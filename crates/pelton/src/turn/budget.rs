@@ -14,6 +14,8 @@ use crate::limits::{OUTPUT_TOKENS_AFFORDED_MIN, PROMPT_TOKENS_UNSEEN_MAX};
 pub struct Purse {
     cap_usd: Option<f64>,
     policy: Policy,
+    /// It is about more than one conversation.
+    is_lasting: bool,
     spent_usd: f64,
     reserved_usd: f64,
     in_flight: u32,
@@ -77,6 +79,13 @@ impl Purse {
         Self { cap_usd, policy, ..Self::default() }
     }
 
+    /// The same purse where others have spent so much of it: what follows is no beginning.
+    #[must_use]
+    pub fn having_spent(self, before_usd: Option<f64>) -> Self {
+        let spent_usd = before_usd.unwrap_or_default();
+        Self { spent_usd, is_lasting: before_usd.is_some(), ..self }
+    }
+
     /// Sets money aside for a call, if there is enough beside what others have set aside.
     pub fn ask(&mut self, quote: &Quote) -> Answer {
         let (Some(cap), Some(left)) = (self.cap_usd, self.left_usd()) else {
@@ -125,9 +134,12 @@ impl Purse {
         self.spend(cost_usd);
     }
 
-    /// Nothing of what was spent so far counts any more. What is set aside for calls in flight still is.
+    /// Another conversation: unless the purse is for all of them, nothing of what was spent so far counts any more. What is set
+    /// aside for calls in flight still is.
     pub fn begin_anew(&mut self) {
-        self.spent_usd = 0.0;
+        if !self.is_lasting {
+            self.spent_usd = 0.0;
+        }
     }
 
     /// Counts an answer, for the mean.

@@ -116,15 +116,21 @@ impl Bystander {
         self.0.is_held.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn hold(&self) {
+    /// Somebody has a handle from now on. The conversation stands so, and the model would be asked like this.
+    pub(crate) fn hold(&self, question: Ask, view: View) {
         self.0.is_held.store(true, Ordering::Relaxed);
+        *self.0.seen() = Some(Seen { question, view });
     }
 
-    /// The conversation stands so, and the model would be asked like this.
-    pub(crate) fn sees(&self, question: &Ask, view: &View) {
-        if self.is_held() {
-            *self.0.seen() = Some(Seen { question: question.clone(), view: view.clone() });
+    /// The conversation stands so by now. What it knows of it already is not gone through again: nobody may ever ask.
+    pub(crate) fn sees(&self, question: &Ask, view: &mut View) {
+        if !self.is_held() {
+            return;
         }
+        let mut seen = self.0.seen();
+        let seen = seen.get_or_insert_with(|| Seen { question: question.clone(), view: View::default() });
+        seen.question.clone_from(question);
+        view.bring_up(&mut seen.view);
     }
 }
 

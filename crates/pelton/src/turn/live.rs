@@ -227,7 +227,7 @@ impl Hands for Live<'_> {
         if self.gauge.is_watched() {
             self.gauge.tell(self.usage());
         }
-        self.bystander.sees(&self.question, self.session.history.view());
+        self.bystander.sees(&self.question, self.session.history.view_mut());
         let asked_at = self.world.monotonic();
         self.look_ahead().await;
         let reply = self.stream_answer().await;
@@ -249,7 +249,7 @@ impl Hands for Live<'_> {
 
     async fn finish_tools(&mut self) -> Tools {
         // What is being done can be asked about while it is done.
-        self.bystander.sees(&self.question, self.session.history.view());
+        self.bystander.sees(&self.question, self.session.history.view_mut());
         self.tell_cut().await;
         self.drain_tools().await.unwrap_or_else(|error| {
             self.last.unrecorded = Some(error);
@@ -625,12 +625,8 @@ impl LastReply {
 
     /// The words of the newest answer.
     pub fn words(&self) -> Option<String> {
-        #[derive(Deserialize)]
-        struct Text {
-            text: String,
-        }
-        let texts = self.text.iter().filter_map(|json| serde_json::from_slice::<Text>(json).ok());
-        Some(texts.map(|block| block.text).collect()).filter(|text: &String| !text.is_empty())
+        let texts = self.text.iter().filter_map(|json| words_of(json));
+        Some(texts.collect()).filter(|text: &String| !text.is_empty())
     }
 
     /// The next answer goes on with this one.
@@ -640,6 +636,15 @@ impl LastReply {
             self.begun.push_str(in_between);
         }
     }
+}
+
+/// The words of a block.
+fn words_of(block: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Text {
+        text: String,
+    }
+    Some(serde_json::from_slice::<Text>(block).ok()?.text)
 }
 
 impl From<Answer> for Told {

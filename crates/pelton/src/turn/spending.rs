@@ -57,9 +57,19 @@ impl CostWatch {
         Self(Arc::clone(spending))
     }
 
-    /// What everything cost, as far as prices are known.
+    /// What everything cost, as far as prices are known: also what the record says of processes before this one.
     pub fn usd(&self) -> f64 {
         self.0.cost_usd()
+    }
+
+    /// The same, with what was consumed for it, by model.
+    pub fn by_model(&self) -> BTreeMap<String, ModelUsage> {
+        self.0.by_model()
+    }
+
+    /// What counts against a budget: what this process has spent.
+    pub fn counted_usd(&self) -> f64 {
+        self.0.money().purse.spent_usd()
     }
 }
 
@@ -95,8 +105,8 @@ pub(crate) enum Wish {
 }
 
 impl Spending {
-    pub fn new(cap_usd: Option<f64>, policy: Policy, prices: Vec<(String, Prices)>) -> Arc<Self> {
-        let money = Money { purse: Purse::new(cap_usd, policy), account: Account::default() };
+    pub fn new(purse: Purse, prices: Vec<(String, Prices)>) -> Arc<Self> {
+        let money = Money { purse, account: Account::default() };
         Arc::new(Self { money: Mutex::new(money), freed: Notify::new(), prices })
     }
 
@@ -125,7 +135,8 @@ impl Spending {
         self.money().account.by_model = by_model;
     }
 
-    /// Another conversation begins: neither its sums nor its cap have to do with what the one before has cost.
+    /// Another conversation begins: its sums have nothing to do with what the one before has cost, nor has its cap, unless that is
+    /// about both.
     pub fn begin_anew(&self) {
         let mut money = self.money();
         money.purse.begin_anew();
@@ -392,7 +403,7 @@ mod tests {
     #[test]
     fn a_price_holds_for_a_model_whatever_the_server_calls_it() {
         let rates = catalogue::caps("claude-opus-5-5").unwrap().prices;
-        let spending = Spending::new(None, Policy::Likely, vec![("mine".to_owned(), rates)]);
+        let spending = Spending::new(Purse::new(None, Policy::Likely), vec![("mine".to_owned(), rates)]);
         let consumed = |asked: &str, answered: &str| {
             let ask = Ask::new(asked, 1000, Arc::new(Prefix::default()), Vec::new());
             let forecast =

@@ -71,13 +71,9 @@ async fn an_answer_is_told_whole_and_what_hooks_say_is_shown_in_its_place() {
 
 #[tokio::test]
 async fn lines_are_told_as_they_are_complete_and_the_rest_at_the_end() {
-    let stage = Stage::new(Script::new().reply([
-        text("first\nsecond\nthi"),
-        gate("rest"),
-        text("rd\n"),
-        text("end"),
-    ]))
-    .await;
+    // The first half of it ends in the third line.
+    let words = text("first\nsecond\nthird\nend of them").fragments(2).after(1, gate("rest"));
+    let stage = Stage::new(Script::new().reply([words])).await;
     let settings = shouts(&stage);
     let mut engine = stage.engine_with(|options| {
         hook(options, &settings);
@@ -92,7 +88,7 @@ async fn lines_are_told_as_they_are_complete_and_the_rest_at_the_end() {
     assert_eq!(Told(told.clone()).outcome().terminal, Terminal::Completed);
     let heard = heard(&stage);
     let told_whole: String = deltas(&heard).concat();
-    assert_eq!(told_whole, "first\nsecond\nthird\nend");
+    assert_eq!(told_whole, "first\nsecond\nthird\nend of them");
     for (at, told) in heard.iter().enumerate() {
         assert_eq!(told["index"], at);
         assert_eq!(told["final"], at + 1 == heard.len());
@@ -101,7 +97,7 @@ async fn lines_are_told_as_they_are_complete_and_the_rest_at_the_end() {
         assert!(whole_lines || told["final"] == true, "{told}");
     }
     let all: String = shown(&told).iter().map(|(_, shown)| shown.to_string()).collect();
-    assert_eq!(all, "FIRST\nSECOND\nTHIRD\nEND");
+    assert_eq!(all, "FIRST\nSECOND\nTHIRD\nEND OF THEM");
 }
 
 #[tokio::test]
@@ -175,5 +171,93 @@ proptest! {
             prop_assert!(by_line || heard.len() == 1);
             Ok(())
         })?;
+    }
+}
+
+/// What is on the screen: what hooks have shown, in paragraphs.
+fn on_screen(told: &[Event]) -> String {
+    let piece = |event: &Event| match event {
+        Event::Display(Display::Words { shown, .. }) => Some(shown.to_string()),
+        Event::Display(Display::Break) => Some("|".to_owned()),
+        _ => None,
+    };
+    told.iter().filter_map(piece).collect()
+}
+
+#[tokio::test]
+async fn a_block_of_words_is_told_at_its_end_and_the_next_stands_apart() {
+    let call = || tool("Bash", sh("true")).id("toolu_between");
+    let stage = Stage::new(
+        Script::new()
+            .reply([text("first"), call(), text("then"), gate("rest"), text("more\nand")])
+            .reply([text("end")]),
+    )
+    .await;
+    let settings = shouts(&stage);
+    let mut engine = stage.engine_with(|options| {
+        hook(options, &settings);
+        options.displays_by_line = true;
+    });
+    let mut events = engine.submit(prompt("Go."));
+    let is_then = |event: &Event| matches!(event, Event::Display(Display::Break));
+    let mut told = until(&mut events, is_then).await;
+    assert_eq!(on_screen(&told), "FIRST|", "nobody waits for what comes behind it");
+    stage.model.open("rest");
+    told.extend(rest(&mut events).await);
+    assert_eq!(on_screen(&told), "FIRST|THEN|MORE\nAND|END|");
+    let heard = heard(&stage);
+    assert_eq!(deltas(&heard), ["first", "then", "more\n", "and", "end"]);
+    let last: Vec<bool> = heard.iter().map(|told| told["final"] == true).collect();
+    assert_eq!(last, [false, false, false, true, true]);
+
+    // Whole answers are told at once, with the same between what stands apart.
+    let stage =
+        Stage::new(Script::new().reply([text("first"), call(), text("then")]).reply([text("end")])).await;
+    let settings = shouts(&stage);
+    let told = run(&mut stage.engine_with(|options| hook(options, &settings)), "Go.").await;
+    told.assert_completed();
+    assert_eq!(on_screen(&told.0), "FIRST\n\nTHEN|END|");
+}
+
+#[tokio::test]
+async fn an_interrupt_shows_what_counts_as_said() {
+    // Hooks that answer, and some that never do.
+    for (by_line, hangs) in [(true, false), (true, true), (false, false), (false, true)] {
+        let call = tool("Bash", sh("touch ran"));
+        let begun = text("line\nhalf of it").fragments(2).after(1, gate("never"));
+        let script = Script::new().reply([text("whole"), call, begun]).reply([text("end")]);
+        let stage = Stage::new(script).await;
+        let settings = match hangs {
+            true => on("MessageDisplay", &["sleep 60"]),
+            false => on("MessageDisplay", &["true"]),
+        };
+        let mut engine = stage.engine_with(|options| {
+            hook(options, &settings);
+            options.displays_by_line = by_line;
+        });
+        let interrupter = engine.interrupter();
+        let mut events = engine.submit(prompt("Go."));
+        let has_more = |event: &Event| match event {
+            Event::Delta(delta) => {
+                matches!(&delta.kind, pelton_model::DeltaKind::Text(words) if words.starts_with("line"))
+            }
+            _ => false,
+        };
+        let mut told = until(&mut events, has_more).await;
+        interrupter.interrupt();
+        told.extend(rest(&mut events).await);
+        drop(events);
+        run(&mut engine, "And?").await;
+        let sent = stage.request(2);
+        let texts: Vec<&str> = crate::stage::blocks(&sent, "assistant")
+            .into_iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect();
+        assert!(texts[0] == "whole" && texts[1].starts_with("line"), "{texts:?}");
+        let words: Vec<(Arc<str>, Arc<str>)> = shown(&told);
+        let said: String = words.iter().map(|(said, _)| said.to_string()).collect();
+        assert_eq!(said, texts.concat(), "{by_line} {hangs}: what is recorded was shown");
+        assert!(words.iter().all(|(said, shown)| said == shown));
+        assert!(on_screen(&told).starts_with("whole|"), "{}", on_screen(&told));
     }
 }

@@ -1,13 +1,13 @@
 //! What a run may cost, and what it did cost.
 
-use pelton::{Engine, Event, StartError, Terminal};
+use pelton::{EndReason, Engine, Event, StartError, Terminal};
 use pelton_model::catalogue::{Prices, Rates};
 use pelton_testkit::strict::{Rule, Strictness};
 use pelton_testkit::{Fault, Script, Step, gate, text, tool};
 use serde_json::{Value, json};
 
 use crate::probe::Notes;
-use crate::stage::{Stage, Told, notes, results_in, run};
+use crate::stage::{Stage, Told, notes, results_in, resume_from, run};
 
 /// Round prices: a dollar for a million of anything that was not cached.
 fn round_prices() -> Prices {
@@ -340,4 +340,43 @@ async fn loop_S9_the_cap_and_the_structured_retries_are_looked_at_after_each_mes
         options.max_budget_usd = Some(0.7);
     };
     assert_eq!(asked(&both).await, (Terminal::StructuredOutputRetries, 2));
+}
+
+#[tokio::test]
+async fn what_a_process_has_spent_counts_whatever_the_session_has_cost() {
+    let answer = priced(Step::reply([text("Yes.")]), 1_000, 2_000).always();
+    let stage = Stage::new(Script::new().step(answer)).await;
+    let mut first = stage.engine();
+    let each = run(&mut first, "One.").await.assert_completed().cost_usd;
+    let file = first.transcript_file().unwrap();
+    first.close(EndReason::Other).await;
+    // The record's sums are told; of the cap they take nothing.
+    let mut second = stage.engine_with(|options| {
+        resume_from(options, &file);
+        options.max_budget_usd = Some(each * 1.5);
+    });
+    let cost = second.cost_watch();
+    assert_eq!((cost.usd(), cost.counted_usd()), (each, 0.0));
+    assert_eq!(run(&mut second, "Two.").await.assert_completed().cost_usd, each * 2.0);
+    assert_eq!(cost.by_model().values().filter_map(|used| used.cost_usd).sum::<f64>(), each * 2.0);
+    assert_eq!((cost.usd(), cost.counted_usd()), (each * 2.0, each));
+    second.close(EndReason::Other).await;
+    // What it has spent elsewhere does, and clearing changes nothing in that.
+    for (before, turns) in [(Some(each), 1), (None, 2)] {
+        let mut third = stage.engine_with(|options| {
+            options.max_budget_usd = Some(each * 1.5);
+            options.budget_spent_usd = before;
+        });
+        assert_eq!(third.cost_watch().counted_usd(), before.unwrap_or_default());
+        let asked_before = stage.request_count();
+        for words in ["Three.", "/clear", "Four."] {
+            let told = run(&mut third, words).await;
+            let is_anew = words == "/clear" && before.is_none();
+            assert_eq!(third.cost_watch().counted_usd() == 0.0, is_anew, "{before:?} {words}");
+            assert_eq!(third.cost_watch().usd() == 0.0, words == "/clear" || (words, turns) == ("Four.", 1));
+            let ends = [("Three.", 1), ("Four.", 1)].contains(&(words, turns));
+            assert_eq!(told.outcome().terminal == Terminal::BudgetExhausted, ends, "{before:?} {words}");
+        }
+        assert_eq!(stage.request_count() - asked_before, turns, "{before:?}");
+    }
 }

@@ -121,6 +121,7 @@ proptest! {
             history.push(answers_at_length(&id));
         }
         let mut edits = Vec::new();
+        let mut copy = View::default();
         for (number, (deed, place)) in deeds.into_iter().enumerate() {
             let name = Uuid::from_u128(1 << 65 | number as u128);
             match deed {
@@ -136,8 +137,43 @@ proptest! {
                 history.view_mut().request(CacheLife::default());
             }
             prop_assert_eq!(history.view().disagreement(), None);
+            if number % 2 == 0 {
+                history.view_mut().bring_up(&mut copy);
+                prop_assert_eq!(copy.disagreement(), None);
+                prop_assert_eq!(copy.open_calls(), history.view().open_calls());
+                prop_assert_eq!(copy.tokens(), history.view().tokens());
+                let has_same_calls = (0..rounds).all(|round| {
+                    copy.has_call(&round.to_string()) == history.view().has_call(&round.to_string())
+                });
+                prop_assert!(has_same_calls);
+                if history.view().open_calls().is_empty() && !history.view().is_empty() {
+                    let (one, other) = (&mut copy.clone(), &mut history.view().clone());
+                    prop_assert_eq!(
+                        one.request(CacheLife::default()).to_vec(),
+                        other.request(CacheLife::default()).to_vec()
+                    );
+                }
+            }
         }
     }
+}
+
+#[test]
+fn a_copy_costs_what_came_since() {
+    let mut history = History::default();
+    history.push(prompt("hi"));
+    for round in 0..100 {
+        let id = round.to_string();
+        history.push(calls(&id));
+        history.push(answers(&id));
+    }
+    let mut copy = View::default();
+    assert_eq!(history.view_mut().bring_up(&mut copy), 201, "it knows nothing yet");
+    assert_eq!(history.view_mut().bring_up(&mut copy), 0);
+    history.push(says("well"));
+    history.push(prompt("more"));
+    assert_eq!(history.view_mut().bring_up(&mut copy), 2);
+    assert_eq!(copy.len(), 203);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::history::EditId;
+use crate::permission::Mode;
+use crate::transcript::list::is_program;
 use crate::transcript::proof::Proof;
 use crate::transcript::write::KeptBehind;
 
@@ -53,6 +55,8 @@ pub(in crate::transcript) struct Line<'a> {
     pub agent_setting: Option<String>,
     #[serde(default, deserialize_with = "known")]
     pub permission_mode: Option<String>,
+    #[serde(default, deserialize_with = "known")]
+    entrypoint: Option<String>,
     /// What shows that it is as it was written.
     #[serde(borrow)]
     proof: Option<&'a RawValue>,
@@ -112,6 +116,13 @@ impl Proven {
 }
 
 impl Line<'_> {
+    /// What ran unasked when it was said, where somebody was there who let it.
+    pub fn mode_of_somebody(&self) -> Option<Mode> {
+        let is_somebodys = self.entrypoint.as_deref().is_some_and(|entrypoint| !is_program(entrypoint));
+        let mode = self.permission_mode.as_deref().filter(|_| is_somebodys);
+        mode.and_then(Mode::from_name)
+    }
+
     /// What it was written with. What is no text proves nothing.
     fn proof(&self) -> Option<Cow<'_, str>> {
         Some(serde_json::from_str(self.proof?.get()).unwrap_or_default())

@@ -15,8 +15,8 @@ use pelton_wire::content;
 use pelton_wire::stop::StopReason;
 
 use super::cache::Messages;
-use super::display::heard;
-use super::{INTERRUPTED, Live};
+use super::display::{Shows, heard};
+use super::{INTERRUPTED, Live, words_of};
 use crate::event::{CacheReport, Event, LoopKind, Refusal};
 use crate::history::names::{is_plain, plainly};
 use crate::history::{Kind, Origin, Piece, View};
@@ -94,8 +94,10 @@ impl Live<'_> {
                     }
                     if self.bench.refused.is_cancelled() {
                         // A call was refused, and the run with it: the calls are over, not the answer.
+                        self.show_untold(Shows::WholeBlocks).await;
                         return self.close_calls(EndedBy::User).await.map(|()| Reply::ToolUse);
                     }
+                    self.show_untold(Shows::All).await;
                     if let Some(answer) = &answer {
                         self.record_begun(answer).await?;
                     }
@@ -151,8 +153,12 @@ impl Live<'_> {
                             paid.wrote(&delta);
                         }
                         bytes += streamed_bytes(&delta.kind);
-                        if let (Some(telling), DeltaKind::Text(words)) = (&mut self.display, &delta.kind) {
-                            telling.came(words);
+                        match (&mut self.display, &delta.kind) {
+                            (Some(telling), DeltaKind::BlockStart(opened)) => {
+                                telling.began(&opened.block_type)
+                            }
+                            (Some(telling), DeltaKind::Text(words)) => telling.came(words),
+                            _ => {}
                         }
                         self.events.send(Event::Delta(delta)).await;
                         next = call.queued_delta();
@@ -196,7 +202,10 @@ impl Live<'_> {
                     self.finish_display().await;
                     return self.answered(&reply).await;
                 }
-                Some(Step::Failed(error)) => return Ok(self.failed(error).await),
+                Some(Step::Failed(error)) => {
+                    self.show_untold(Shows::WholeBlocks).await;
+                    return Ok(self.failed(error).await);
+                }
                 // A step this version does not know changes nothing.
                 Some(_) => {}
                 None => {
@@ -239,6 +248,9 @@ impl Live<'_> {
             BlockKind::Text { blank: true } => Ok(()),
             BlockKind::Text { blank: false } => {
                 self.record_held(answer).await?;
+                if let (Some(telling), Some(words)) = (&mut self.display, words_of(&block.json)) {
+                    telling.completed(&words);
+                }
                 self.last.text.push(block.json.clone());
                 self.record_block(answer, &block, Piece::Text).await
             }
@@ -555,6 +567,7 @@ impl Live<'_> {
             let usual_model = (facts.model != *usual).then(|| usual.clone());
             let facts = RequestFacts { files, counted, usual_model, ..facts };
             self.session.note_request(&facts, &self.question.prefix);
+            self.session.note_spent(&self.spending.by_model());
         }
         let missed = report.reason.clone();
         self.events.send(Event::Cache(report)).await;

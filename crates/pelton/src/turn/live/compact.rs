@@ -221,6 +221,8 @@ impl Live<'_> {
             self.know_what_is_sent().await;
             return Ok(Summed::NoSmaller(format!("{after} tokens would take the place of {before}")));
         }
+        // What is said behind the boundary is all that whoever goes on reads.
+        self.session.note_spent(&self.spending.by_model());
         let Some((id, change)) = self.session.compact(attempt.level, attempt.trigger, &summed_up)? else {
             return Ok(Summed::Failed(NOT_THERE.to_owned()));
         };
@@ -258,6 +260,7 @@ impl Live<'_> {
     ) -> Result<(), TranscriptError> {
         let (level, trigger) = (Level::Local, Trigger::Auto);
         let told = self.sources(cut).await;
+        self.session.note_spent(&self.spending.by_model());
         let had_memory = told.sources.memory.is_some();
         let told = told.within(most, limit, self.session.history.view());
         let lost_memory = had_memory && told.sources.memory.is_none();
