@@ -307,7 +307,8 @@ impl Reader<'_> {
         let plugins_only = self.field(all, "", "strictPluginOnlyCustomization", expected, PluginsOnly::read);
         // Whoever puts the layers together acts on it, before any of them is read.
         let expected = "\"merge\" or \"first-wins\"";
-        let way = |value: &Value| value.as_str().filter(|way| ["merge", "first-wins"].contains(way)).map(drop);
+        let way =
+            |value: &Value| value.as_str().filter(|way| ["merge", "first-wins"].contains(way)).map(drop);
         let parents = self.field(all, "", "parentSettingsBehavior", expected, way);
         if *self.origin.source == Source::Policy {
             settings.policy.plugins_only = plugins_only;
