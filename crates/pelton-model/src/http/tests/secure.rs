@@ -115,7 +115,8 @@ async fn a_stranger_is_not_trusted() {
 async fn certificates_that_cannot_be_read_are_an_error() {
     let (server, _) = start().await;
     let pem = b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n".to_vec();
-    let transport = HttpTransport::new(HttpOptions { extra_roots: Roots::of_pem(pem), ..HttpOptions::default() });
+    let transport =
+        HttpTransport::new(HttpOptions { extra_roots: Roots::of_pem(pem), ..HttpOptions::default() });
     check_error(transport, &url(&server), TransportErrorKind::Tls, "the extra certificates cannot be read")
         .await;
 }

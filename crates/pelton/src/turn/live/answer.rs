@@ -155,7 +155,7 @@ impl Live<'_> {
                         bytes += streamed_bytes(&delta.kind);
                         match (&mut self.display, &delta.kind) {
                             (Some(telling), DeltaKind::BlockStart(opened)) => {
-                                telling.began(&opened.block_type)
+                                telling.began(&opened.block_type);
                             }
                             (Some(telling), DeltaKind::Text(words)) => telling.came(words),
                             _ => {}
