@@ -87,7 +87,8 @@ async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Resu
         tell(&format!("In:   {}", folder.display()));
     }
     let prompt = Prompt::text(TASK).map_err(|error| Fail::new(error.to_string()))?;
-    let ran = headless::submit(Started::new(options, payer)?, prompt, &print, Signals::listen()?).await?;
+    let started = Started::new(options, payer)?;
+    let ran = Box::pin(headless::submit(started, prompt, &print, Signals::listen()?)).await?;
     let code = ran.exit(Asker::Demo)?;
     if ran.ending.is_some() {
         return Ok(code);

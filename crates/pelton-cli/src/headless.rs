@@ -82,7 +82,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     print_options.hook_events = args.client.include_hook_events;
     print_options.agent_patience = agent_patience(&env)?;
     print_options.log = log;
-    submit(engine, prompt, &print_options, signals).await?.exit(Asker::Task)
+    Box::pin(submit(engine, prompt, &print_options, signals)).await?.exit(Asker::Task)
 }
 
 /// `pelton --init-only`: hooks set the project up, and nobody is asked anything.

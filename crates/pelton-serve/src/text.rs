@@ -70,10 +70,8 @@ impl Text {
                 self.replaced.drain(..too_many);
                 self.replaced.push((Arc::clone(said), Arc::clone(shown)));
             }
-            Event::Display(Display::Break) => {
-                if self.streams && std::mem::take(&mut self.mid_line) {
-                    pieces.to_out.push(b'\n');
-                }
+            Event::Display(Display::Break) if self.streams && std::mem::take(&mut self.mid_line) => {
+                pieces.to_out.push(b'\n');
             }
             Event::Delta(delta) if self.streams && !self.hooks_say => match &delta.kind {
                 DeltaKind::BlockStart(_) => self.answer = Plain::default(),

@@ -216,7 +216,7 @@ fn what_a_session_has_cost_outlasts_summaries_kills_and_going_back() {
     };
     let each = total(&["ONE", "--session-id", SESSION]);
     let is = |total: f64, answers: f64| {
-        assert!((total - each * answers).abs() < 1e-9, "{total} is not {answers} of {each}")
+        assert!((total - each * answers).abs() < 1e-9, "{total} is not {answers} of {each}");
     };
     is(total(&["TWO", "--resume", SESSION]), 2.0);
     is(total(&["/compact", "--resume", SESSION]), 3.0);
