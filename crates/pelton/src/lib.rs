@@ -44,6 +44,7 @@ mod gauge; // how full the context is, seen from outside
 
 /// Programs that leave nothing behind, for front ends that start helpers of their own.
 pub mod process {
+    pub use crate::context::RepositoryPrograms;
     pub use crate::secrets::{for_programs, is_withheld};
     pub use crate::tools::process::{Ended, Launch, Printed, ProcessTree};
 }

@@ -3,12 +3,15 @@
 
 mod index; // what git knew of each file
 mod look; // what differs from that
+mod config; // what it is told by its settings
+mod programs; // what those have git run
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use self::look::differing;
+pub use self::programs::RepositoryPrograms;
 use crate::limits::{GIT_COMMITS_TOLD_MAX, GIT_INDEX_BYTES_MAX, GIT_LOG_BYTES_MAX};
 
 /// What is told of a repository.

@@ -10,6 +10,7 @@ use super::super::shell::{Files, Look, Move, Step};
 use super::patterns::matching;
 use super::place;
 use super::repository::is_same_repository;
+use crate::context::RepositoryPrograms;
 use crate::limits::{DIRECTORIES_JUDGED_MAX, OWN_LINKS_MAX};
 use crate::places::{Follower, normalised};
 
@@ -147,6 +148,11 @@ impl Dirs {
             }
             false
         })
+    }
+
+    /// What a repository in one of these directories, or above, has git run though it is only to look.
+    pub fn run_by_git(&self) -> Option<String> {
+        self.all.iter().find_map(|dir| RepositoryPrograms::around(dir).first().map(str::to_owned))
     }
 
     /// Whether git does the same in all of these directories as where the session is, when the line makes no other repository.
