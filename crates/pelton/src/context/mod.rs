@@ -8,7 +8,7 @@ pub(crate) mod memory; // what projects and users want it to know
 pub(crate) mod attachment; // what is told beside the conversation, and recorded with it
 pub(crate) mod front_matter; // the heads of Markdown files
 
-pub use git::{Checkout, GitState, RepositoryPrograms, git_branch, git_state};
+pub use git::{Checkout, GitState, git_branch, git_state};
 pub use memory::{AgentsMd, MemorySources, OutsideImport};
 pub use prompt::{Attribution, Notes, SystemPrompt, reminder, served_by, tools_by_server, tools_json};
 pub use style::OutputStyle;

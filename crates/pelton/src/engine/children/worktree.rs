@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::context::RepositoryPrograms;
 use crate::hooks::{Fired, SessionHooks};
 use crate::limits::WORKTREE_FILES_COPIED_MAX;
 use crate::options::{WorktreeBase, WorktreeOptions};
+use crate::repository::RepositoryPrograms;
 
 /// Time for one command of git: a large repository is checked out.
 const GIT_TIME_MAX: Duration = Duration::from_secs(300);

@@ -10,9 +10,9 @@ use super::super::shell::{Files, Look, Move, Step};
 use super::patterns::matching;
 use super::place;
 use super::repository::is_same_repository;
-use crate::context::RepositoryPrograms;
 use crate::limits::{DIRECTORIES_JUDGED_MAX, OWN_LINKS_MAX};
 use crate::places::{Follower, normalised};
+use crate::repository::RepositoryPrograms;
 
 /// The directories a command may be run in: the one the line starts in, and those that commands before it change to. Which
 /// of them it is depends on what succeeds, so all of them count; behind `cd … &&` it is known, and behind a `cd` that certainly runs

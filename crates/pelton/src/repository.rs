@@ -1,15 +1,19 @@
 //! What a repository's own settings have git run though it is only asked to look: monitors, filters, programs that compare, hooks.
 //! Read without running git. A clone brings none of them, but a directory that was unpacked or shared may.
 
+mod config; // what it is told by its settings
+pub(crate) mod index; // what it knew of each file
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::config::{self, Entry};
-use super::index::read_index;
-use super::{common_dir, read_index as read_index_file};
-use crate::limits::{GIT_CONFIG_BYTES_MAX, GIT_INCLUDES_MAX, GIT_REPOSITORIES_INSIDE_MAX};
+use self::config::Entry;
+use self::index::read_index;
+use crate::limits::{
+    GIT_CONFIG_BYTES_MAX, GIT_INCLUDES_MAX, GIT_INDEX_BYTES_MAX, GIT_REPOSITORIES_INSIDE_MAX,
+};
 
 /// Called by commands that look, when they have found files as they were and note that in the index.
 const HOOK_OF_LOOKING: &str = "post-index-change";
@@ -175,7 +179,7 @@ impl RepositoryPrograms {
             self.unclear = Some("an index in several files".to_owned());
             return;
         }
-        let Some(bytes) = read_index_file(&git_dir.join("index")) else {
+        let Some(bytes) = index_file(&git_dir.join("index")) else {
             self.unclear = Some("an index that is too large".to_owned());
             return;
         };
@@ -193,6 +197,24 @@ impl RepositoryPrograms {
                 self.of_repository(&inside, &git_dir, left);
             }
         }
+    }
+}
+
+/// Where a git directory has what worktrees share with the repository they belong to.
+pub(crate) fn common_dir(git_dir: &Path) -> PathBuf {
+    match fs::read_to_string(git_dir.join("commondir")) {
+        Ok(common) => git_dir.join(common.trim()),
+        Err(_) => git_dir.to_path_buf(),
+    }
+}
+
+/// The index of a checkout. `None` if it cannot be read.
+pub(crate) fn index_file(file: &Path) -> Option<Vec<u8>> {
+    match fs::metadata(file) {
+        Ok(about) if about.len() > GIT_INDEX_BYTES_MAX => None,
+        Ok(_) => fs::read(file).ok(),
+        // A repository without a commit has none.
+        Err(_) => Some(index::EMPTY.to_vec()),
     }
 }
 
