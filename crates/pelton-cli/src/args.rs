@@ -627,7 +627,9 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, ExitC
             ExitCode::SUCCESS
         }
         _ => {
-            tell(&mistake(&error));
+            // A prompt of one word cannot be followed by another.
+            let first = words.get(1).and_then(|first| first.to_str());
+            tell(&mistake(&error, first));
             ExitCode::FAILURE
         }
     })
@@ -711,7 +713,7 @@ fn session_id(text: &str) -> Result<Uuid, &'static str> {
 }
 
 /// What is wrong with the command line, in one line.
-fn mistake(error: &clap::Error) -> String {
+fn mistake(error: &clap::Error, first: Option<&str>) -> String {
     let arg = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
     let suggestion = text_of(error, ContextKind::SuggestedArg)
         .or_else(|| text_of(error, ContextKind::SuggestedValue))
@@ -724,8 +726,17 @@ fn mistake(error: &clap::Error) -> String {
         ErrorKind::UnknownArgument if arg.starts_with('-') => {
             format!("error: unknown option '{arg}'{suggestion}")
         }
-        ErrorKind::UnknownArgument => {
-            format!("error: unexpected argument '{arg}': a prompt of several words goes in quotes")
+        ErrorKind::UnknownArgument => match first.and_then(nearest_command) {
+            Some(command) => format!("error: unexpected argument '{arg}': did you mean 'pelton {command}'?"),
+            None => format!("error: unexpected argument '{arg}': a prompt of several words goes in quotes"),
+        },
+        ErrorKind::InvalidSubcommand => {
+            let word = text_of(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+            let near = text_of(error, ContextKind::SuggestedSubcommand);
+            // The nearest comes last.
+            let near = near.as_deref().and_then(|near| near.rsplit(", ").next());
+            let near = near.map_or("see --help".to_owned(), |near| format!("did you mean '{near}'?"));
+            format!("error: there is no such command: '{word}' ({near})")
         }
         ErrorKind::InvalidValue if text_of(error, ContextKind::InvalidValue).is_none() => {
             format!("error: {arg} needs a value{}", allowed.unwrap_or_default())

@@ -122,13 +122,15 @@ fn options_for_whom(
     let brought_hooks_off = settings.brought_hooks_off;
     let plugins_only = settings.policy.plugins_only.unwrap_or_default();
     let manner = settings.manner.clone();
+    let restrictions_unknown = settings.restrictions_unknown;
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
     options.project_dir = Some(project.clone()).filter(|project| *project != cwd);
     options.git_state = git_state;
     let terms = AgentTerms { managed_only: plugins_only.agents, without_hooks: brought_hooks_off };
-    let watch = Arc::new(SettingsOnDisk::of(args, &before_settings, &cwd, watched, terms));
+    let watch =
+        Arc::new(SettingsOnDisk::of(args, &before_settings, &cwd, watched, terms, restrictions_unknown));
     options.keeper = Some(Arc::new(keeper::SettingsFiles { files, watch: Arc::clone(&watch) }));
     options.skills = skills;
     let described = skills::agents(args, &env, &project, watched, plugins_only.agents)?;

@@ -32,6 +32,7 @@ mod limits; // every number that bounds something
 mod status; // what it is doing right now
 mod interrupt; // ending a submission from outside
 mod places; // where a path leads
+mod repository; // what git finds, and what it runs
 mod ignored; // which directories are nobody's work
 mod secrets; // what is kept from programs, and out of what is written down
 mod addresses; // where a name of a host must not lead: pure
@@ -44,6 +45,7 @@ mod gauge; // how full the context is, seen from outside
 
 /// Programs that leave nothing behind, for front ends that start helpers of their own.
 pub mod process {
+    pub use crate::repository::RepositoryPrograms;
     pub use crate::secrets::{for_programs, is_withheld};
     pub use crate::tools::process::{Ended, Launch, Printed, ProcessTree};
 }

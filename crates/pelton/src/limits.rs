@@ -537,6 +537,11 @@ pub const NOTES_INDEX_BYTES_MAX: usize = 25_000;
 /// Bytes of the index of a repository that is compared with its files, and of the end of its log.
 pub const GIT_INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub const GIT_LOG_BYTES_MAX: u64 = 64 * 1024;
+/// Bytes of a file of a repository's settings, files that they include, and repositories inside of one that are looked into for what
+/// they have git run.
+pub const GIT_CONFIG_BYTES_MAX: u64 = 1 << 20;
+pub const GIT_INCLUDES_MAX: usize = 16;
+pub const GIT_REPOSITORIES_INSIDE_MAX: usize = 200;
 /// Files of a repository that are looked at to tell its state.
 pub const GIT_FILES_LOOKED_AT_MAX: usize = 50_000;
 /// Bytes of files that were touched and are compared by their content.

@@ -338,6 +338,7 @@ impl Plugin {
         let mut agents = agents_in(&self.agents);
         for agent in &mut agents {
             agent.name = format!("{}:{}", self.name, agent.name);
+            agent.prompt = self.put_into(&agent.prompt);
             // How much runs without asking is not for whoever wrote a plugin to say. What it starts is said once, for all of it.
             (agent.permission_mode, agent.hooks) = (None, None);
             agent.mcp_servers.clear();
@@ -632,6 +633,10 @@ mod tests {
         };
         let expected = [("DIRS", "/a,/b"), ("LOUD", "true"), ("PORT", "3"), ("TOKEN", "t"), ("URL", "u")];
         assert_eq!((kit.option_variables(), kit.problems.len()), (variables(&expected), 0));
+        // What the model reads holds what was set, but for secrets.
+        let text = "${user_config.url} ${user_config.token} ${user_config.none} ${ ${CLAUDE_PLUGIN_ROOT}/x";
+        let expected = format!("u ${{user_config.token}} ${{user_config.none}} ${{ {}/x", kit.root.display());
+        assert_eq!(kit.put_into(text), expected);
         for (said, part) in [
             (json!({}), "needs `pluginConfigs.n@shop.options.url`"),
             (json!({"url": 3}), "must be a text"),

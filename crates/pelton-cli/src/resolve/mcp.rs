@@ -353,7 +353,14 @@ pub(super) fn configured(env: &Env, cwd: &Path, sources: &Sources) -> Vec<Found>
     if sources.project {
         found.extend(project_files(cwd).into_iter().filter_map(|file| {
             let servers = in_file(&file, CONFIG_BYTES_MAX).transpose()?;
-            let servers = servers.map(|mut written| written["mcpServers"].take());
+            let is_empty = |written: &Value| written.as_object().is_some_and(serde_json::Map::is_empty);
+            let servers = servers.and_then(|mut written| match written.get_mut("mcpServers") {
+                Some(servers) => Ok(servers.take()),
+                // Entries without the object around them would be passed over in silence.
+                None => is_empty(&written)
+                    .then_some(Value::Null)
+                    .ok_or_else(|| "has no object `mcpServers`".to_owned()),
+            });
             Some(Found { scope: Scope::Project, file, servers })
         }));
     }

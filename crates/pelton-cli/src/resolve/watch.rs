@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use pelton::settings::Watched;
@@ -45,16 +46,33 @@ pub(super) struct SettingsOnDisk {
     terms: AgentTerms,
     /// Where they are does not change while a session runs: a look comes with every request.
     seen: Mutex<Vec<Seen>>,
+    /// It is not known what the settings that count forbid.
+    restrictions_unknown: AtomicBool,
     /// The agents that files described when they were last looked at.
     agents: Mutex<Vec<AgentDefinition>>,
 }
 
 impl SettingsOnDisk {
     /// As they are now.
-    pub fn of(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched, terms: AgentTerms) -> Self {
+    pub fn of(
+        args: &RunArgs,
+        env: &Env,
+        cwd: &Path,
+        watched: Watched,
+        terms: AgentTerms,
+        restrictions_unknown: bool,
+    ) -> Self {
         let (args, env, cwd) = (args.clone(), env.clone(), cwd.to_owned());
-        let mut watch =
-            Self { args, env, cwd, watched, terms, seen: Mutex::default(), agents: Mutex::default() };
+        let mut watch = Self {
+            args,
+            env,
+            cwd,
+            watched,
+            terms,
+            seen: Mutex::default(),
+            restrictions_unknown: restrictions_unknown.into(),
+            agents: Mutex::default(),
+        };
         let as_it_is = |(file, kind): (PathBuf, _)| Seen { mark: mark_of(&file), file, kind };
         watch.seen = Mutex::new(watch.files().into_iter().map(as_it_is).collect());
         watch
@@ -119,12 +137,25 @@ impl SettingsWatch for SettingsOnDisk {
         // In the middle of a session nobody writes past whoever shows it.
         let (read, problems) = kept_back(|| {
             let settings = layers::settings(&self.args, &self.env, &self.cwd, self.watched)?;
+            // A file that is written to may be half there. What was forbidden goes on being so until it can be read again.
+            let was_unknown =
+                self.restrictions_unknown.swap(settings.restrictions_unknown, Ordering::Relaxed);
+            if settings.restrictions_unknown && !was_unknown {
+                self.restrictions_unknown.store(false, Ordering::Relaxed);
+                return Err(Fail::new(
+                    "what it forbids cannot be read, so what was read before counts until it can",
+                ));
+            }
             let mut options = Options::new(&self.cwd, Endpoint::new("http://127.0.0.1", Auth::None));
             options.home = self.env.path("HOME");
             permissions(&mut options, &self.args, &self.env, &settings)?;
             Ok((options, settings.hooks))
         });
-        let (options, hooks) = read.map_err(|fail: Fail| fail.line().to_owned())?;
+        let (options, hooks) = read.map_err(|fail: Fail| {
+            let told = std::iter::once(fail.line().trim_start_matches("error: "))
+                .chain(problems.iter().map(String::as_str));
+            told.collect::<Vec<_>>().join("; ")
+        })?;
         let mut reloaded = Reloaded::default();
         (reloaded.rules, reloaded.additional_dirs) = (options.rules, options.additional_dirs);
         (reloaded.hooks, reloaded.problems) = (hooks, problems);

@@ -270,3 +270,58 @@ fn hooks_that_hold_nothing_back_and_those_that_can_be_called_are_told_apart() {
     assert_eq!(check("SubagentStop", "Explorer", "true"), ["dead-hook"]);
     assert_eq!(check("TeammateIdle", "", "true"), ["dead-hook"]);
 }
+
+/// What would be passed over in silence, or does less than it says.
+#[test]
+fn mistakes_that_nothing_else_tells_of_are_named() {
+    let found = |file: &str, text: &str| {
+        let place = Place::new();
+        place.put(file, text);
+        place.pelton(["config", "check"]).run().out
+    };
+    let settings = ".claude/settings.json";
+    for (file, text, parts) in [
+        (
+            settings,
+            "{\"permissions\": {\"deny\": [\"Bash\"]},\n\"model\": \"opus\",\n\"permissions\": {\"allow\": [\"Read\"]}}",
+            &["settings.json:3: error: `permissions` is written twice"][..],
+        ),
+        (settings, r#"{"permissions": {"deny": ["Read(/etc/passwd)"]}}"#, &["note", "write //etc/passwd"]),
+        (settings, r#"{"permissions": {"allow": ["Bsh(ls)"]}}"#, &["did you mean `Bash`?"]),
+        (
+            settings,
+            r#"{"allowManagedHooksOnly": true}"#,
+            &["`allowManagedHooksOnly` is for managed settings"],
+        ),
+        (settings, r#"{"managedMcpServers": {}, "claudeMd": "x"}"#, &["`managedMcpServers`", "`claudeMd`"]),
+        (
+            settings,
+            r#"{"agent": "nobody", "outputStyle": "odd"}"#,
+            &["no agent `nobody`", "no output style `odd`"],
+        ),
+        (
+            settings,
+            r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true", "timeout": 60000}]}]}}"#,
+            &["note", "1000 minutes"],
+        ),
+        (".mcp.json", r#"{"files": {"command": "sh"}}"#, &["has no object `mcpServers`"]),
+        (
+            ".mcp.json",
+            r#"{"mcpServers": {"files": {"command": "no-such-program", "timout": 5}}}"#,
+            &["cannot be started: there is no `no-such-program`", "a key that nobody knows: `timout`"],
+        ),
+    ] {
+        let out = found(file, text);
+        for part in parts {
+            assert!(out.contains(part), "{part} is missing for {text}:\n{out}");
+        }
+    }
+    for (file, text) in [
+        (settings, r#"{"agent": "Explore", "outputStyle": "Concise"}"#),
+        (settings, r#"{"permissions": {"deny": ["Read(//etc/passwd)", "Read(/src/**)"]}}"#),
+        (".mcp.json", "{}"),
+        (".mcp.json", r#"{"mcpServers": {"files": {"command": "sh", "args": [], "timeout": 5000}}}"#),
+    ] {
+        assert_eq!(found(file, text), "Nothing is wrong.\n", "{text}");
+    }
+}

@@ -537,3 +537,33 @@ fn what_is_wrong_in_a_file_that_changes_is_part_of_what_is_told() {
     assert!(told.iter().any(|told| told.contains("`model` must be a text")), "{told:?}");
     assert!(told.iter().any(|told| told.contains("count from now on")), "{told:?}");
 }
+
+/// A file that is half written when a session looks at it takes nothing back: neither what it forbids nor its hooks.
+#[test]
+fn a_file_that_breaks_while_a_session_runs_forbids_what_it_forbade() {
+    let place = Place::new();
+    place.put("note.txt", "between us");
+    let reads = || [tool("Read", json!({"file_path": "note.txt"}))];
+    let script = (0..3).fold(Script::new(), |script, _| script.reply(reads()).reply([text("Done.")]));
+    let model = model(script);
+    let set = |settings: &str| std::fs::write(place.config().join("settings.json"), settings).unwrap();
+    set(r#"{"permissions": {"deny": ["Read(note.txt)"]}}"#);
+    let mut talk = Talk::start(&place, &model, &[]);
+    let mut is_read = || {
+        talk.prompt("Read it.");
+        talk.result();
+        model.requests().last().unwrap().body["messages"].to_string().contains("between us")
+    };
+    assert!(!is_read());
+    set(r#"{"permissions": {"deny": ["Read(no"#);
+    assert!(!is_read(), "what it forbids now cannot be known");
+    set("{}");
+    assert!(is_read());
+    let over = talk.end();
+    let told = of_type(&over.seen, "system").into_iter().filter_map(|frame| frame["content"].as_str());
+    let told: Vec<&str> = told.collect();
+    assert!(
+        told.iter().any(|told| told.contains("is not heeded: what it forbids cannot be read")),
+        "{told:?}"
+    );
+}

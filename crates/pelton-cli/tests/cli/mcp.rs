@@ -239,14 +239,17 @@ fn servers_of_the_administrator_are_there_whatever_else_is_called_so() {
     let offered = |words: &[&str]| {
         let model = model(Script::new().reply([text("Done.")]));
         let words = std::iter::once("hi").chain(words.iter().copied());
-        place.task(&model, words).run().well();
-        model.requests()[0].body["tools"].to_string()
+        let ran = place.task(&model, words).run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let is_told = ran.err.contains("`managedMcpServers` is for managed settings");
+        (model.requests()[0].body["tools"].to_string(), is_told)
     };
-    let tools = offered(&["--managed-settings", &managed]);
+    let (tools, is_told) = offered(&["--managed-settings", &managed]);
     assert!(tools.contains("mcp__theirs__echo") && !tools.contains("mcp__theirs__other"), "{tools}");
-    // Nobody else brings servers by that key.
-    let tools = offered(&["--settings", &managed, "--strict-mcp-config"]);
-    assert!(!tools.contains("mcp__theirs"), "{tools}");
+    assert!(!is_told);
+    // Nobody else brings servers by that key, and whoever tries is told.
+    let (tools, is_told) = offered(&["--settings", &managed, "--strict-mcp-config"]);
+    assert!(!tools.contains("mcp__theirs") && is_told, "{tools}");
 }
 
 /// Why a server is not there is told in words about the world, whatever way leads to it.

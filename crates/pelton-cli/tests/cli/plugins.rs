@@ -198,3 +198,32 @@ fn a_plugin_that_is_one_skill_is_called_by_its_own_name() {
     assert_eq!(ran.frames()[0]["skills"], json!(["tea:tea"]), "{ran:?}");
     assert!(model.requests()[0].body.to_string().contains("Boil it."));
 }
+
+/// The model reads what was set where texts of the plugin name it, but for secrets, and no line for the shell holds it.
+#[test]
+fn texts_of_a_plugin_name_what_its_user_has_set() {
+    let place = Place::new();
+    let manifest = json!({"name": "kit", "userConfig": {
+        "team": {"type": "string", "default": "red"}, "token": {"type": "string", "sensitive": true}}});
+    place.put("kit/.claude-plugin/plugin.json", &manifest.to_string());
+    place.put("kit/commands/say.md", "Ask ${user_config.team} with ${user_config.token}.");
+    place.put("kit/commands/run.md", "---\nallowed-tools: Bash\n---\n!`echo '${user_config.team}'`");
+    place.put(
+        "kit/agents/helper.md",
+        "---\nname: helper\ndescription: Helps.\n---\nYou help ${user_config.team} in ${CLAUDE_PLUGIN_ROOT}.",
+    );
+    let settings = json!({"pluginConfigs": {"kit@inline": {"options": {"team": "blue", "token": "s3"}}}});
+    let asked = |words: &[&str]| {
+        let model = model(Script::new().step(Step::reply([text("Done.")]).always()));
+        let settings = settings.to_string();
+        let common = ["--plugin-dir", "kit", "--settings", &settings];
+        place.task(&model, words.iter().copied().chain(common)).run().well();
+        let body = &model.requests()[0].body;
+        format!("{} {}", body["system"], body["messages"])
+    };
+    assert!(asked(&["/kit:say"]).contains("Ask blue with ${user_config.token}."));
+    assert!(asked(&["/kit:run"]).contains("${user_config.team}"));
+    let helper = asked(&["hi", "--agent", "kit:helper"]);
+    let root = place.work().join("kit");
+    assert!(helper.contains(&format!("You help blue in {}.", root.display())), "{helper}");
+}

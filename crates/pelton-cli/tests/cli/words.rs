@@ -56,6 +56,10 @@ fn a_mistyped_command_is_told_with_the_nearest_one() {
     mistaken(&["demoo"], &["'demoo' is not a command", "'pelton demo'", "pelton -p demoo"]);
     mistaken(&["completion"], &["'pelton completions'"]);
     mistaken(&["--model", "x", "demo"], &["'demo' goes before the options", "pelton demo"]);
+    mistaken(&["doctr", "list"], &["unexpected argument 'list'", "did you mean 'pelton doctor'?"]);
+    mistaken(&["mcp", "lst"], &["no such command: 'lst'", "did you mean 'list'?"]);
+    mistaken(&["plugin", "instal", "x"], &["'instal'", "did you mean 'install'?"]);
+    mistaken(&["config", "zzz"], &["'zzz'", "see --help"]);
     // Words that are near no command are a task.
     mistaken(&["fix the bug"], &["pelton -p \"...\"", "a session needs a terminal"]);
     mistaken(&[], &["pelton -p \"...\"", "--help"]);

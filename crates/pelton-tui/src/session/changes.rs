@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use pelton::process::RepositoryPrograms;
 use ratatui_core::text::Line;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
@@ -24,7 +25,8 @@ const BYTES_MAX: u64 = MEGABYTES_MAX * 1024 * 1024;
 const MEGABYTES_MAX: u64 = 4;
 
 /// No program is asked whether files have changed, and names stand there as they are.
-const LOOKS_ONLY: [&str; 4] = ["-c", "core.fsmonitor=false", "-c", "core.quotePath=false"];
+const LOOKS_ONLY: [&str; 6] =
+    ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"];
 /// What is changed, with names from the top of the repository, whatever is configured.
 const DIFF: [&str; 8] = [
     "diff",
@@ -140,8 +142,20 @@ impl Said {
 
 /// What git says to this, or why it says nothing.
 async fn asked(cwd: &Path, words: &[&str]) -> Result<Said, String> {
+    let programs = RepositoryPrograms::around(cwd);
+    let unclear = || {
+        let why = clean::line(programs.first().unwrap_or_default());
+        format!("the repository may have git run something of its own ({why}): look with `! git diff`")
+    };
+    let no_filters = programs.without_filters().ok_or_else(unclear)?;
     let mut command = Command::new("git");
-    command.args(LOOKS_ONLY).args(words).current_dir(cwd).env("GIT_OPTIONAL_LOCKS", "0").kill_on_drop(true);
+    command
+        .args(LOOKS_ONLY)
+        .args(no_filters)
+        .args(words)
+        .current_dir(cwd)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .kill_on_drop(true);
     command.env_remove("GIT_EXTERNAL_DIFF");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = apart(&mut command).spawn().map_err(|error| format!("git cannot be asked: {error}"))?;

@@ -1,7 +1,6 @@
 //! The state of a repository, read without running git: what a repository configures can make git run programs. Told once,
 //! at the start. What is staged is not told apart from what is committed: that would take reading the objects themselves.
 
-mod index; // what git knew of each file
 mod look; // what differs from that
 
 use std::fs::{self, File};
@@ -9,7 +8,8 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use self::look::differing;
-use crate::limits::{GIT_COMMITS_TOLD_MAX, GIT_INDEX_BYTES_MAX, GIT_LOG_BYTES_MAX};
+use crate::limits::{GIT_COMMITS_TOLD_MAX, GIT_LOG_BYTES_MAX};
+use crate::repository::{common_dir, index, index_file};
 
 /// What is told of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub fn git_state(checkout: &Checkout) -> Option<GitState> {
     let Checkout { top, git_dir } = checkout;
     let (branch, common) = (checkout.branch()?, common_dir(git_dir));
     let commits = read_end(&git_dir.join("logs/HEAD")).map(|log| commits(&log)).unwrap_or_default();
-    let index = read_index(&git_dir.join("index"));
+    let index = index_file(&git_dir.join("index"));
     let indexed = index.as_deref().and_then(index::read_index);
     let differing = indexed.map(|indexed| differing(top, &common, &indexed));
     let (status, is_cut) = match differing {
@@ -70,14 +70,6 @@ pub fn git_state(checkout: &Checkout) -> Option<GitState> {
 /// The branch checked out at or above a directory.
 pub fn git_branch(cwd: &Path) -> Option<String> {
     Checkout::around(cwd)?.branch()
-}
-
-/// Where a git directory has what worktrees share with the repository they belong to.
-fn common_dir(git_dir: &Path) -> PathBuf {
-    match fs::read_to_string(git_dir.join("commondir")) {
-        Ok(common) => git_dir.join(common.trim()),
-        Err(_) => git_dir.to_path_buf(),
-    }
 }
 
 /// The branch that the place it was cloned from goes by; without one, a branch of the usual name.
@@ -131,16 +123,6 @@ fn commits(log: &str) -> Vec<String> {
         }
     }
     told
-}
-
-/// The index of a checkout. `None` if it cannot be read.
-fn read_index(file: &Path) -> Option<Vec<u8>> {
-    match fs::metadata(file) {
-        Ok(about) if about.len() > GIT_INDEX_BYTES_MAX => None,
-        Ok(_) => fs::read(file).ok(),
-        // A repository without a commit has none.
-        Err(_) => Some(index::EMPTY.to_vec()),
-    }
 }
 
 #[cfg(test)]

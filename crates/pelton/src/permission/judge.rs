@@ -111,6 +111,8 @@ pub(super) struct Touched {
     pub carries_protected: bool,
     /// A removal nobody recovers from.
     pub critical: Option<String>,
+    /// What the repository has git run, which would look otherwise.
+    pub run_by_git: Option<String>,
     /// It depends on a directory that was changed to on the way.
     pub elsewhere: Option<&'static str>,
 }
@@ -452,6 +454,9 @@ impl RuleSet {
             (CARRIES_PROTECTED.to_owned(), Cause::Unapproved)
         } else if touched.looks_at.is_some() && touched.shows_unnamed {
             (SHOWS_GUARDED.to_owned(), Cause::Unapproved)
+        } else if let Some(named) = &touched.run_by_git {
+            let why = "This command needs approval: the repository has git run something of its own";
+            (format!("{why} ({named})."), Cause::Unapproved)
         } else {
             ("This command needs approval.".to_owned(), Cause::Unapproved)
         };

@@ -13,6 +13,8 @@ pub(super) struct Wanted {
     required: bool,
     /// A list of such.
     multiple: bool,
+    /// A secret: programs are told it, the model is not.
+    sensitive: bool,
     range: (Option<f64>, Option<f64>),
     default: Option<Value>,
 }
@@ -49,6 +51,7 @@ pub(super) fn wanted(manifest: &Map<String, Value>) -> Result<BTreeMap<String, W
             kind,
             required: is_on("required"),
             multiple: is_on("multiple"),
+            sensitive: is_on("sensitive"),
             range: (entry.get("min").and_then(Value::as_f64), entry.get("max").and_then(Value::as_f64)),
             default: entry.get("default").filter(|default| !default.is_null()).cloned(),
         };
@@ -135,6 +138,44 @@ impl Plugin {
     /// What its user has set under a key that it asks for, or what it takes otherwise.
     pub fn option(&self, key: &str) -> Option<&str> {
         self.options.get(key).map(String::as_str)
+    }
+
+    /// The same for texts that the model reads: a secret is none.
+    pub(crate) fn option_in_texts(&self, key: &str) -> Option<&str> {
+        let is_secret = self.wanted.get(key).is_none_or(|wanted| wanted.sensitive);
+        self.option(key).filter(|_| !is_secret)
+    }
+
+    /// A text for the model with what the plugin's names in it stand for: where it is, where it keeps things, and what its user has
+    /// set (`${user_config.KEY}`).
+    pub(super) fn put_into(&self, text: &str) -> String {
+        let mut made = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find("${") {
+            let (before, from) = rest.split_at(at);
+            made.push_str(before);
+            let name = from[2..].split_once('}').map_or("", |(name, _)| name);
+            let value = match name {
+                "CLAUDE_PLUGIN_ROOT" => Some(self.root.display().to_string()),
+                "CLAUDE_PLUGIN_DATA" => Some(self.data.display().to_string()),
+                _ => name
+                    .strip_prefix("user_config.")
+                    .and_then(|key| self.option_in_texts(key))
+                    .map(str::to_owned),
+            };
+            match value {
+                Some(value) => {
+                    made.push_str(&value);
+                    rest = &from[name.len() + "${}".len()..];
+                }
+                None => {
+                    made.push_str("${");
+                    rest = &from[2..];
+                }
+            }
+        }
+        made.push_str(rest);
+        made
     }
 
     /// What its programs find in their environment.

@@ -1,27 +1,36 @@
 //! Where things stand in a file: the line of every value, by its place. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::relaxed::strict;
 
 /// The lines of a text, by places such as `hooks.Stop[0].matcher`.
 #[derive(Debug, Default)]
-pub(super) struct Lines(HashMap<String, u32>);
+pub(super) struct Lines {
+    places: HashMap<String, u32>,
+    /// Keys that were written before in the same object, and where they are again.
+    repeated: Vec<(String, u32)>,
+}
 
 impl Lines {
     /// Looks through a text that was read as settings. Of a key that is written twice the last counts.
     pub fn of(text: &str) -> Self {
         let plain = strict(text);
-        let mut walk = Walk { bytes: plain.as_bytes(), at: 0, line: 1, lines: HashMap::new() };
+        let mut walk = Walk { bytes: plain.as_bytes(), at: 0, line: 1, lines: Self::default() };
         walk.value("");
-        Self(walk.lines)
+        walk.lines
+    }
+
+    /// The keys that are written more than once in an object: what stands behind them first does not count.
+    pub fn repeated(&self) -> &[(String, u32)] {
+        &self.repeated
     }
 
     /// The line of a place, or of the nearest around it that is written there.
     pub fn of_place(&self, place: &str) -> Option<u32> {
         let mut place = place;
         loop {
-            if let Some(line) = self.0.get(place) {
+            if let Some(line) = self.places.get(place) {
                 return Some(*line);
             }
             place = &place[..place.rfind(['.', '['])?];
@@ -34,7 +43,7 @@ struct Walk<'t> {
     bytes: &'t [u8],
     at: usize,
     line: u32,
-    lines: HashMap<String, u32>,
+    lines: Lines,
 }
 
 impl Walk<'_> {
@@ -58,6 +67,7 @@ impl Walk<'_> {
 
     fn members(&mut self, place: &str) {
         self.at += 1;
+        let mut keys = HashSet::new();
         loop {
             self.skip_blanks();
             match self.bytes.get(self.at) {
@@ -70,8 +80,12 @@ impl Walk<'_> {
             }
             let line = self.line;
             let key = self.text();
+            let is_new = keys.insert(key.clone());
             let inner = if place.is_empty() { key } else { format!("{place}.{key}") };
-            self.lines.insert(inner.clone(), line);
+            self.lines.places.insert(inner.clone(), line);
+            if !is_new {
+                self.lines.repeated.push((inner.clone(), line));
+            }
             self.skip_blanks();
             // Over the colon.
             self.at += 1;
@@ -90,7 +104,7 @@ impl Walk<'_> {
                 Some(b',') => self.at += 1,
                 Some(_) => {
                     let inner = format!("{place}[{count}]");
-                    self.lines.insert(inner.clone(), self.line);
+                    self.lines.places.insert(inner.clone(), self.line);
                     let before = self.at;
                     self.value(&inner);
                     if self.at == before {

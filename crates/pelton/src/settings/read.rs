@@ -320,13 +320,16 @@ impl Reader<'_> {
             settings.policy.model.clone_from(&settings.model);
             settings.policy.models_available.clone_from(&settings.models.available);
             settings.memory.managed_text = self.text(all, "", "claudeMd");
-        } else if plugins_only.is_some() {
-            self.warn("strictPluginOnlyCustomization", "is for managed settings: it is not used here");
-        } else if only.contains(&Some(true)) {
-            self.warn("allowManaged…Only", "is for managed settings: it is not used here");
-        } else if parents.is_some() {
-            self.warn("parentSettingsBehavior", "is for managed settings: it is not used here");
-        } else if self.text(all, "", "claudeMd").is_some() {
+            return;
+        }
+        let keys = ["allowManagedPermissionRulesOnly", "allowManagedHooksOnly", "allowManagedMcpServersOnly"];
+        let said = keys.into_iter().zip(only).filter(|(_, said)| *said == Some(true)).map(|(key, _)| key);
+        let said = said.chain(plugins_only.map(|_| "strictPluginOnlyCustomization"));
+        let said = said.chain(parents.map(|_| "parentSettingsBehavior"));
+        for key in said.chain(brought.map(|_| "managedMcpServers")) {
+            self.warn(key, "is for managed settings: it is not used here");
+        }
+        if self.text(all, "", "claudeMd").is_some() {
             self.warn("claudeMd", "is for managed settings: write a CLAUDE.md");
         }
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::skill::Skill;
 use crate::permission::{Access, Found, HookSays, Judged, Permissions};
+use crate::plugins::Plugin;
 use crate::tools::{Tool, ToolCx};
 
 /// What a text can be made of.
@@ -28,7 +29,10 @@ pub(crate) async fn expand(skill: &Skill, expander: &Expander<'_>, cx: &ToolCx) 
         match piece {
             Piece::Text(piece) => text.push_str(&values.put_into(piece)),
             Piece::Command(command) => {
+                // What somebody has set is no part of a line for the shell.
+                values.plugin = None;
                 let command = values.put_into(command);
+                values.plugin = skill.plugin.as_deref();
                 text.push_str(&run(command.trim(), expander, cx).await?);
             }
         }
@@ -120,6 +124,8 @@ struct Values<'a> {
     words: Vec<String>,
     names: &'a [String],
     variables: Vec<(&'static str, String)>,
+    /// Whose user has set something that the text may name.
+    plugin: Option<&'a Plugin>,
     /// An argument was put in.
     is_used: bool,
 }
@@ -138,7 +144,8 @@ impl<'a> Values<'a> {
             variables.push(("${CLAUDE_PLUGIN_DATA}", plugin.data.display().to_string()));
         }
         let arguments = expander.arguments.trim();
-        Self { arguments, words: shell_words(arguments), names: &skill.arguments, variables, is_used: false }
+        let (words, names, plugin) = (shell_words(arguments), &skill.arguments, skill.plugin.as_deref());
+        Self { arguments, words, names, variables, plugin, is_used: false }
     }
 
     fn put_into(&mut self, text: &str) -> String {
@@ -165,6 +172,11 @@ impl<'a> Values<'a> {
     fn value(&mut self, text: &str) -> (String, usize) {
         if let Some((name, value)) = self.variables.iter().find(|(name, _)| text.starts_with(name)) {
             return (value.clone(), name.len());
+        }
+        if let Some((key, _)) = text.strip_prefix("${user_config.").and_then(|rest| rest.split_once('}'))
+            && let Some(value) = self.plugin.and_then(|plugin| plugin.option_in_texts(key))
+        {
+            return (value.to_owned(), "${user_config.}".len() + key.len());
         }
         if let Some(behind) = text.strip_prefix("$ARGUMENTS") {
             let index = behind.strip_prefix('[').and_then(|behind| behind.split_once(']'));

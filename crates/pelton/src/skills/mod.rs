@@ -188,7 +188,10 @@ impl Skills {
         let is_about = |skill: &Skill| skill.paths.is_empty() || state.touched.contains(&skill.file);
         let unknown =
             |skill: &&Arc<Skill>| skill.for_model && is_about(skill) && !state.told.contains(&skill.file);
-        let new: Vec<Arc<Skill>> = state.all().filter(unknown).cloned().collect();
+        // Of one name the first is called, and no other.
+        let mut names = HashSet::new();
+        let callable = state.all().filter(|skill| names.insert(skill.name.as_str()));
+        let new: Vec<Arc<Skill>> = callable.filter(unknown).cloned().collect();
         let news = listing::news(&new, is_first, chars_max, shared.sources.description_chars_max)?;
         state.told.extend(new.iter().map(|skill| skill.file.clone()));
         Some(news)

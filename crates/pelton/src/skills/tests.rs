@@ -62,6 +62,12 @@ async fn the_nearer_authority_counts_and_a_skill_before_a_command() {
         ("d", "command d"),
     ];
     assert_eq!(all, expected.map(|(name, body)| (name.to_owned(), body.to_owned())));
+    // The model is told of those that it would get.
+    let text = told(&skills, 8_000);
+    for (name, body) in expected {
+        assert_eq!(text.matches(&format!("- {name}: ")).count(), 1, "{name} in {text}");
+        assert!(text.contains(&format!("- {name}: {body}")), "{name} in {text}");
+    }
 }
 
 #[tokio::test]

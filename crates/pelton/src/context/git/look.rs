@@ -15,8 +15,8 @@ use nix::dir::{Dir, Type};
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, lstat};
 
-use super::index::Indexed;
 use crate::limits::{GIT_FILES_LOOKED_AT_MAX, GIT_HASHED_BYTES_MAX, GIT_STATUS_LINES_MAX};
+use crate::repository::index::Indexed;
 
 /// The files of a checkout that differ from its index, as `git status --short` shows them, and whether that is not all.
 pub fn differing(top: &Path, common_dir: &Path, indexed: &[Indexed<'_>]) -> (Vec<String>, bool) {

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::hooks::{Fired, SessionHooks};
 use crate::limits::WORKTREE_FILES_COPIED_MAX;
 use crate::options::{WorktreeBase, WorktreeOptions};
+use crate::repository::RepositoryPrograms;
 
 /// Time for one command of git: a large repository is checked out.
 const GIT_TIME_MAX: Duration = Duration::from_secs(300);
@@ -174,11 +175,23 @@ impl Worktrees<'_> {
 
     /// What git prints, without its last line's end. Nothing that a repository configures is run.
     async fn git(&self, dir: &Path, words: &[&str]) -> Result<String, String> {
+        let programs = RepositoryPrograms::around(dir);
+        let unclear = || {
+            let why = programs.first().unwrap_or_default();
+            format!("the repository may have git run something of its own ({why})")
+        };
+        let no_filters = programs.without_filters().ok_or_else(unclear)?;
         let quiet = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat"];
         let ours = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_CONFIG_NOSYSTEM", "1")];
         let steers = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with("GIT_"));
         let mut git = Command::new("git");
-        git.args(quiet).args(words).current_dir(dir).stdin(Stdio::null()).kill_on_drop(true).env_clear();
+        git.args(quiet)
+            .args(no_filters)
+            .args(words)
+            .current_dir(dir)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .env_clear();
         git.envs(self.env.iter().filter(|(name, _)| !steers(name)).cloned()).envs(ours);
         let output = timeout(GIT_TIME_MAX, git.output()).await.map_err(|_| "git took too long".to_owned())?;
         let output = output.map_err(|error| format!("git cannot be run: {error}"))?;

@@ -12,6 +12,7 @@ use super::place;
 use super::repository::is_same_repository;
 use crate::limits::{DIRECTORIES_JUDGED_MAX, OWN_LINKS_MAX};
 use crate::places::{Follower, normalised};
+use crate::repository::RepositoryPrograms;
 
 /// The directories a command may be run in: the one the line starts in, and those that commands before it change to. Which
 /// of them it is depends on what succeeds, so all of them count; behind `cd … &&` it is known, and behind a `cd` that certainly runs
@@ -162,6 +163,11 @@ impl Dirs {
         places
             .filter(|place| here.contains(place) && !is_kept(place))
             .any(|place| self.may_be_repository(&place.real))
+    }
+
+    /// What a repository in one of these directories, or above, has git run though it is only to look.
+    pub fn run_by_git(&self) -> Option<String> {
+        self.all.iter().find_map(|dir| RepositoryPrograms::around(dir).first().map(str::to_owned))
     }
 
     /// Whether git does the same in all of these directories as where the session is, when the line makes no other repository.

@@ -58,6 +58,11 @@ impl Gate {
                         || step.runs_git && dirs.may_be_repositories();
                     if does_more {
                         touched.does_more_than_look();
+                    } else if step.runs_git
+                        && let Some(named) = dirs.run_by_git()
+                    {
+                        touched.run_by_git = Some(named);
+                        touched.does_more_than_look();
                     }
                 }
                 let makes_head = |place: &Place| {

@@ -151,3 +151,41 @@ fn stars_that_go_through_directories_are_followed_there() {
     assert_eq!(judged("shopt -s globstar dotglob; cat *.rs"), "ask");
     assert_eq!(judged("shopt -u dotglob; cat *.rs"), "allow");
 }
+
+/// A clone brings no settings of git's, but what was unpacked may: looking is then not all that git does.
+#[test]
+fn git_is_asked_about_where_the_repository_has_it_run_something() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    fs::create_dir_all(dir.join(".git/objects")).unwrap();
+    fs::create_dir(dir.join("src")).unwrap();
+    fs::write(dir.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let config = dir.join(".git/config");
+    let gate = |allow: &[&str], mode| {
+        let allow = allow.iter().map(|rule| rule.parse().unwrap()).collect();
+        let rules = Arc::new(RuleSet { allow, ..RuleSet::default() });
+        Gate::new(rules, mode, std::slice::from_ref(&dir), None)
+    };
+    let judged = |allow: &[&str], mode, command: &str| {
+        let (input, access) = (serde_json::json!({"command": command}), Access::Shell(command.to_owned()));
+        let call =
+            Judged { tool: "Bash", input: &input, access: &access, cwd: &dir, hook: HookSays::Nothing };
+        gate(allow, mode).judge(&call)
+    };
+    let looks =
+        ["git status", "git -C src diff", "cd src && git log -p", "ls; git show | head", "git branch"];
+    fs::write(&config, "[core]\n\tbare = false\n[user]\n\tname = x\n").unwrap();
+    for command in looks {
+        assert_eq!(judged(&[], Mode::Default, command).verdict.name(), "allow", "{command}");
+    }
+    fs::write(&config, "[core]\n\tfsmonitor = ./evil\n").unwrap();
+    for command in looks {
+        for mode in [Mode::Default, Mode::AcceptEdits, Mode::Plan] {
+            assert_ne!(judged(&[], mode, command).verdict.name(), "allow", "{command}");
+        }
+    }
+    let decision = judged(&[], Mode::Default, "git status");
+    assert!(decision.reason.contains("core.fsmonitor"), "{decision:?}");
+    assert_eq!(judged(&["Bash(git status)"], Mode::Default, "git status").verdict.name(), "allow");
+    assert_eq!(judged(&[], Mode::Default, "ls src").verdict.name(), "allow");
+}

@@ -13,6 +13,8 @@ use crate::tools::built_in_agents;
 /// Programs that read the program from a file.
 const INTERPRETERS: [&str; 10] =
     ["sh", "bash", "zsh", "dash", "python", "python3", "node", "ruby", "perl", "deno"];
+/// Nobody means to wait longer for a hook.
+const TIMEOUT_SECONDS_MEANT_MAX: f64 = 3_600.0;
 /// What a text has in it that can hold a call back.
 const HOLDS: [&str; 8] =
     ["exit 2", "exit(2", "permissionDecision", "\"decision\"", "\"continue\"", "exit $", "exit \"$", "exec "];
@@ -72,7 +74,18 @@ impl Found<'_, '_> {
                 self.condition(&matcher, &place, hook);
                 self.way(event, &place, hook);
                 self.guard(event, &place, hook);
+                self.patience(&place, hook);
             }
+        }
+    }
+
+    /// Other programs count in thousandths.
+    fn patience(&mut self, place: &str, hook: &Value) {
+        if let Some(seconds) = hook["timeout"].as_f64().filter(|seconds| *seconds > TIMEOUT_SECONDS_MEANT_MAX)
+        {
+            let text = format!("is {:.0} minutes: it is a number of seconds", seconds / 60.0);
+            let place = format!("{place}.timeout");
+            self.findings.push(self.page.finding(FindingKind::WrongValue, Weight::Note, &place, text));
         }
     }
 

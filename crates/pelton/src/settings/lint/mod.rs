@@ -243,6 +243,10 @@ fn one(file: &Written<'_>, all: &Settings, around: &Around<'_>, findings: &mut V
     };
     let value: Value = serde_json::from_str(&relaxed::strict(file.text)).unwrap_or_default();
     let page = Page { name, lines: Lines::of(file.text), value: &value, source: file.origin.source };
+    for (place, line) in page.lines.repeated() {
+        let text = format!("`{place}` is written twice: what stands there first does not count");
+        findings.push(Finding::new(FindingKind::WrongValue, Weight::Error, name, Some(*line), text));
+    }
     keys::lint(&page, findings);
     for problem in problems {
         let weight = match problem.severity {

@@ -5,6 +5,8 @@ use super::nearest::suggestion;
 use super::{Around, Finding, FindingKind, Weight};
 use crate::permission::{Behavior, Rule, RuleSet, known_tools};
 
+/// Directories that machines have and projects mostly do not.
+const OF_MACHINES: [&str; 9] = ["etc", "home", "mnt", "opt", "proc", "root", "tmp", "Users", "usr"];
 /// More rules than this are not compared with each other.
 const COMPARED_MAX: usize = 2_000;
 
@@ -13,10 +15,12 @@ pub(super) fn lint(rules: &RuleSet, around: &Around<'_>, findings: &mut Vec<Find
     let all: Vec<(Behavior, &Rule)> =
         kinds.into_iter().flat_map(|kind| rules.of(kind).iter().map(move |rule| (kind, rule))).collect();
     for (at, (kind, rule)) in all.iter().enumerate().take(COMPARED_MAX) {
-        // What is never looked at was told when the file was read.
+        // What is never looked at was told when the file was read; not what may have been meant.
         if rule.warning(*kind).is_some() {
+            findings.extend(rule.content().and_then(|_| unknown_tool(rule, around)));
             continue;
         }
+        findings.extend(only_looks_absolute(rule));
         let found = dead(*kind, rule, around).or_else(|| shadowed(&all[..all.len().min(COMPARED_MAX)], at));
         findings.extend(found);
     }
@@ -35,12 +39,29 @@ fn dead(kind: Behavior, rule: &Rule, around: &Around<'_>) -> Option<Finding> {
         let text = format!("is about the server `{server}`, which is not configured here");
         return finding(Weight::Note, text);
     }
+    if kind == Behavior::Allow { unknown_tool(rule, around) } else { None }
+}
+
+fn unknown_tool(rule: &Rule, around: &Around<'_>) -> Option<Finding> {
+    let tool = rule.tool();
     let is_known = known_tools().any(|known| known == tool) || around.tools.iter().any(|known| known == tool);
-    if kind == Behavior::Allow && !is_known && !tool.contains(['*', '_']) {
+    (!is_known && !tool.contains(['*', '_'])).then(|| {
         let hint = suggestion(tool, known_tools());
-        return finding(Weight::Warning, format!("names a tool there is not: {tool}{hint}"));
-    }
-    None
+        let text = format!("names a tool there is not: {tool}{hint}");
+        of(rule, FindingKind::DeadRule, Weight::Warning, &text)
+    })
+}
+
+/// One slash begins at the project, and who writes `/etc/…` mostly means the directory of the machine.
+fn only_looks_absolute(rule: &Rule) -> Option<Finding> {
+    let path = rule.content().filter(|_| matches!(rule.tool(), "Read" | "Edit"))?;
+    let first = path.strip_prefix('/')?.split('/').next()?;
+    OF_MACHINES.contains(&first).then(|| {
+        let text = format!(
+            "begins where the settings count, not at the root of the machine: write /{path} for that"
+        );
+        of(rule, FindingKind::DeadRule, Weight::Note, &text)
+    })
 }
 
 fn shadowed(all: &[(Behavior, &Rule)], at: usize) -> Option<Finding> {

@@ -266,3 +266,26 @@ async fn an_agent_has_the_servers_that_it_brings_and_nobody_else_has() {
     let [(_, false, words)] = &results_in(&stage.request(3))[..] else { panic!() };
     assert!(words.contains("sine"), "{words}");
 }
+
+/// What a repository names as filters is not run when a checkout is made of it.
+#[tokio::test]
+async fn making_a_checkout_runs_nothing_of_the_repository() {
+    let stage = repository(tinkers(vec![tool("Bash", sh("cat kept.txt"))])).await;
+    stage.write(".gitattributes", "* filter=odd\n");
+    git(&stage, &["add", "-A"]);
+    git(&stage, &["commit", "-qm", "two"]);
+    let ran = stage.path("ran");
+    for name in ["smudge", "clean"] {
+        git(&stage, &["config", &format!("filter.odd.{name}"), &format!("touch {}; cat", ran.display())]);
+    }
+    git(&stage, &["config", "filter.odd.required", "true"]);
+    std::fs::write(stage.path(".git/hooks/post-checkout"), format!("#!/bin/sh\ntouch {}\n", ran.display()))
+        .unwrap();
+    let mut engine = stage.engine_with(|options| {
+        with_tinkerer(options, |agent| agent.isolation = Some(Isolation::Worktree));
+    });
+    run(&mut engine, "Go.").await.assert_completed();
+    assert!(results_in(&stage.request(3))[0].2.contains("kept"), "{}", stage.request(3));
+    assert!(!ran.exists());
+    stage.assert_all_played();
+}
