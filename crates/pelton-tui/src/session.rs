@@ -203,7 +203,7 @@ pub async fn run(
         transcript: engine.transcript_file(),
     });
     let reason = match &left {
-        Left::For(_) | Left::Branch { .. } => EndReason::Resume,
+        Left::For { .. } | Left::Branch { .. } => EndReason::Resume,
         Left::Ended { .. } if !session.is_stopping => EndReason::PromptInputExit,
         _ => EndReason::Other,
     };
@@ -559,7 +559,7 @@ impl Session<'_> {
                 );
             }
             Effect::Rewind(undo) => self.rewind(engine, undo).await,
-            Effect::Resume(id) => self.leave(Left::For(id)),
+            Effect::Resume(id) => self.leave_for(id),
             Effect::Leave => {
                 let (session, transcript) = (engine.session_id(), engine.transcript_file());
                 self.leave(Left::Ended { session, transcript });

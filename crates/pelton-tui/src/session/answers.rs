@@ -348,6 +348,9 @@ impl Session<'_> {
                 .app
                 .say("nothing of this session is recorded that a branch could go on from", Role::Error);
         }
+        if !self.is_somewhere() {
+            return;
+        }
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
         // Whoever went on writing while this waited goes on there.
         let written = self.app.draft.submit();
@@ -356,10 +359,13 @@ impl Session<'_> {
     }
 
     fn resume(&mut self, engine: &Engine, wanted: &str) {
+        if !self.is_somewhere() {
+            return;
+        }
         if let Ok(id) = wanted.parse::<Uuid>() {
             let dir = self.config_dir.as_deref();
             return match dir.and_then(|dir| transcript::find_session(dir, &self.cwd, id)) {
-                Some(_) => self.leave(Left::For(id)),
+                Some(_) => self.leave_for(id),
                 None => self.app.say(&format!("there is no session {id}"), Role::Error),
             };
         }
@@ -368,7 +374,7 @@ impl Session<'_> {
         let others: Vec<_> = sessions.into_iter().filter(|(id, ..)| *id != own).collect();
         let mut named = others.iter().filter(|(_, name, _)| !wanted.is_empty() && name == wanted);
         match (named.next(), named.next()) {
-            (Some((id, ..)), None) => return self.leave(Left::For(*id)),
+            (Some((id, ..)), None) => return self.leave_for(*id),
             (None, _) if !wanted.is_empty() => {
                 self.app.say(&format!("no session here is called {}", clean::line(wanted)), Role::Error);
             }

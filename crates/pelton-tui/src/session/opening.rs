@@ -107,7 +107,12 @@ pub enum Left {
         transcript: Option<PathBuf>,
     },
     /// Another one is wanted.
-    For(Uuid),
+    For {
+        /// That one.
+        wanted: Uuid,
+        /// The session that was left, if anything of it is recorded.
+        before: Option<Uuid>,
+    },
     /// A copy of it is wanted under another id.
     Branch {
         /// The session.
@@ -189,6 +194,23 @@ impl Session<'_> {
             .permitted
             .retain(|update| matches!(update.change, Change::AddRules(Behavior::Ask | Behavior::Deny, _)));
         stands
+    }
+
+    /// Leaves for another session.
+    pub(super) fn leave_for(&mut self, wanted: Uuid) {
+        let is_recorded = self.transcript.as_ref().is_some_and(|file| file.exists());
+        let before = is_recorded.then_some(self.session_id);
+        self.leave(Left::For { wanted, before });
+    }
+
+    /// Whether a session can begin where this one works. If that is gone, it is said.
+    pub(super) fn is_somewhere(&mut self) -> bool {
+        let is_somewhere = self.outside.here.is_none_or(|here| here().is_some());
+        if !is_somewhere {
+            let words = format!("{} is gone: /cd DIRECTORY goes on elsewhere", self.cwd.display());
+            self.app.say(&words, Role::Error);
+        }
+        is_somewhere
     }
 
     /// Leaves, and says what runs in the background and ends with the session.
