@@ -383,6 +383,28 @@ fn the_session_that_was_left_is_named_if_another_cannot_be_opened() {
     }
 }
 
+/// Where no instructions are read, nobody is asked whether they may import others.
+#[test]
+fn nobody_is_asked_on_the_way_about_instructions_that_are_not_read() {
+    for (switch, is_asked) in [("--bare", false), ("--safe-mode", false), ("--verbose", true)] {
+        let place = Place::new();
+        let outside = place.home().join("beside.md");
+        fs::write(&outside, "Be brief.").unwrap();
+        fs::create_dir_all(place.work().join("inner/.git")).unwrap();
+        place.put("inner/CLAUDE.md", &format!("Read this: @{}", outside.display()));
+        let model = answering("", "Answered.");
+        let mut seat = Seat::at(&place, &model, [switch]);
+        seat.sees("asks before changes");
+        seat.types("/cd inner\r");
+        match is_asked {
+            true => seat.sees("The model reads them"),
+            false => seat.sees("/inner now"),
+        }
+        let asks = seat.rows().iter().any(|row| row.contains("import others"));
+        assert_eq!(asks, is_asked, "{switch}: {}", seat.screen());
+    }
+}
+
 #[test]
 fn lines_that_were_typed_ahead_trust_no_directory() {
     let place = Place::new();
