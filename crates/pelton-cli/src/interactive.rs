@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::args::{ModeArg, RunArgs};
 use crate::debug;
-use crate::fail::{Fail, tell};
+use crate::fail::{Fail, kept_back, tell};
 use crate::resolve::{self, Env, Home, Imports, Trust, config_dir, told_imports};
 use crate::signals::{self, Ending, Signals, Stops};
 
@@ -35,104 +35,132 @@ pub(crate) fn is_possible() -> bool {
 
 /// `pelton` and `pelton "task"`.
 pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
-    let mut env = Env::of_process();
+    let env = Env::of_process();
     ask_for_trust(&env)?;
     if !resolve::alone(args, &env) {
         ask_about_imports(&env)?;
     }
     let mut signals = Signals::listen()?;
-    let mut wanted = Wanting::of(args);
+    let wanted = Wanting::of(args);
     let is_plain = args.plain || surroundings(&env).depth() == Depth::Bare;
     let chooses = args.resume.as_deref() == Some("");
     // Whatever cannot be is told on a terminal that nobody has taken yet.
-    let mut opening = if chooses { None } else { Some(opening(&wanted, &env)?) };
+    let opening = if chooses { None } else { Some(opening(&wanted, &env)?) };
     let on_narrowing = on_narrowing(&env);
     let unusable = |error: std::io::Error| Fail::new(format!("this terminal cannot be used: {error}"));
     let out = File::from(std::io::stdout().as_fd().try_clone_to_owned().map_err(unusable)?);
     let opened = if is_plain { Terminal::plain(out) } else { Terminal::open(out, on_narrowing) };
     let mut terminal = opened.map_err(unusable)?;
-    if chooses {
+    let mut after = After::default();
+    let sat = sit(&mut terminal, wanted, opening, env, &mut signals, &mut after).await;
+    // Whatever is told from here on is told on a terminal that is as it was.
+    terminal.give().await;
+    after.untold.iter().for_each(|line| tell(line));
+    let code = match sat {
+        Err(fail) if after.session.is_none() => return Err(fail),
+        Err(fail) => Err(fail.report()),
+        Ok(ending) => Ok(ending),
+    };
+    if let Some(session) = after.session {
+        tell(&format!("go on with: pelton --resume {session}"));
+    }
+    Ok(match code {
+        Err(code) => code,
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(ending)) => {
+            tell(ending.word());
+            ExitCode::from(ending.exit_code())
+        }
+    })
+}
+
+/// What is told once the terminal is given back, however it came to that.
+#[derive(Default)]
+struct After {
+    /// The session that was left last, if anything of it is recorded.
+    session: Option<Uuid>,
+    /// What nobody was there to show.
+    untold: Vec<String>,
+}
+
+/// One session after the other in a terminal, until one is left for good, or a signal ends it.
+async fn sit(
+    terminal: &mut Terminal,
+    mut wanted: Wanting,
+    mut opening: Option<Opening>,
+    mut env: Env,
+    signals: &mut Signals,
+    after: &mut After,
+) -> Result<Option<Ending>, Fail> {
+    if opening.is_none() {
         let chosen = tokio::select! {
             biased;
-            ending = signals.next() => Err(ending),
-            chosen = choose(&mut terminal, &env) => Ok(chosen?),
+            ending = signals.next() => return Ok(Some(ending)),
+            chosen = choose(terminal, &env) => chosen?,
         };
         match chosen {
-            Ok(Some(id)) => wanted.for_session(id),
-            Ok(None) => {
-                terminal.give().await;
-                return Ok(ExitCode::SUCCESS);
-            }
-            Err(ending) => {
-                terminal.give().await;
-                tell(ending.word());
-                return Ok(ExitCode::from(ending.exit_code()));
-            }
+            Some(id) => wanted.for_session(id),
+            None => return Ok(None),
         }
     }
     let stop = CancellationToken::new();
     let mut stops = Stops::listen();
     loop {
         let next = match opening.take() {
-            Some(opening) => Ok(opening),
-            None => self::opening(&wanted, &env),
+            Some(opening) => opening,
+            None => opening_in(&wanted, &env, after)?,
         };
-        let next = match next {
-            Ok(next) => next,
-            Err(fail) => {
-                terminal.give().await;
-                return Err(fail);
-            }
-        };
+        let here = next.options.cwd.clone();
         let interrupts = Interrupts {
-            keys: is_plain.then(|| terminal.interrupts()),
+            keys: terminal.is_plain().then(|| terminal.interrupts()),
             stops: terminal.stops(),
             given: terminal.given(),
         };
-        let session = Box::pin(pelton_tui::run(next, &mut terminal, &stop));
-        let (left, ending) = until_left(session, &stop, interrupts, &mut signals, &mut stops).await;
-        match left {
-            Ok(left) if ending.is_none() && wanted.goes_on(&left) => {
-                if let Left::Moved { session, to, .. } = &left {
-                    let moved = moved(*session, to, &mut wanted, &mut env);
-                    if moved.is_ok() {
-                        let asked = tokio::select! {
-                            biased;
-                            ending = signals.next() => Err(ending),
-                            asked = ask_there(&mut terminal, &env) => Ok(asked?),
-                        };
-                        if let Err(ending) = asked {
-                            terminal.give().await;
-                            return ended(Ok(left), Some(ending));
-                        }
-                    }
-                    wanted.origin = Origin::Moved(moved);
+        let session = Box::pin(pelton_tui::run(next, terminal, &stop));
+        let (left, ending) = until_left(session, &stop, interrupts, signals, &mut stops).await;
+        let left = left.map_err(|error| Fail::at_start(error.to_string()))?;
+        after.session = recorded(&left);
+        if ending.is_some() || !wanted.goes_on(&left) {
+            return Ok(ending);
+        }
+        if let Left::Moved { session, to, .. } = &left {
+            let moved = moved(*session, &here, to, &mut wanted, &mut env);
+            if moved.is_ok() {
+                let is_alone = resolve::alone(&wanted.args, &env);
+                tokio::select! {
+                    biased;
+                    ending = signals.next() => return Ok(Some(ending)),
+                    asked = ask_there(terminal, &env, is_alone) => asked?,
                 }
             }
-            left => {
-                terminal.give().await;
-                return ended(left, ending);
-            }
+            wanted.origin = Origin::Moved(moved);
         }
     }
 }
 
-fn ended(left: Result<Left, pelton::StartError>, ending: Option<Ending>) -> Result<ExitCode, Fail> {
-    let left = left.map_err(|error| Fail::at_start(error.to_string()))?;
-    let goes_on = match left {
-        Left::Ended { session, transcript: Some(file) } if file.exists() => Some(session),
-        Left::Moved { session, .. } => session,
-        _ => None,
-    };
-    if let Some(session) = goes_on {
-        tell(&format!("go on with: pelton --resume {session}"));
-    }
-    match ending {
-        None => Ok(ExitCode::SUCCESS),
-        Some(ending) => {
-            tell(ending.word());
-            Ok(ExitCode::from(ending.exit_code()))
+/// A session for a terminal that is taken: what there is to say before it is said in it.
+fn opening_in(wanted: &Wanting, env: &Env, after: &mut After) -> Result<Opening, Fail> {
+    let (made, told) = kept_back(|| opening(wanted, env));
+    match made {
+        Ok(mut opening) => {
+            opening.notices.extend(told);
+            Ok(opening)
         }
+        Err(fail) => {
+            after.untold = told;
+            Err(fail)
+        }
+    }
+}
+
+/// The session that was left, if it can be gone on with.
+fn recorded(left: &Left) -> Option<Uuid> {
+    match left {
+        Left::Ended { session, transcript: Some(file) } => file.exists().then_some(*session),
+        Left::Branch { session, .. } | Left::Before { session, .. } => Some(*session),
+        Left::Moved { session, .. } => *session,
+        Left::For { before, .. } => *before,
+        _ => None,
     }
 }
 
@@ -252,9 +280,9 @@ impl Wanting {
     /// Whether another session follows the one that was left.
     fn goes_on(&mut self, left: &Left) -> bool {
         match left {
-            Left::For { session, .. } => {
+            Left::For { wanted, .. } => {
                 self.args = self.given.clone();
-                self.for_session(*session);
+                self.for_session(*wanted);
                 // The name that was given is the first session's.
                 self.args.client.name = None;
             }
@@ -309,7 +337,6 @@ async fn choose(terminal: &mut Terminal, env: &Env) -> Result<Option<Uuid>, Fail
     let cwd = resolve::working_directory()?;
     let sessions = config_dir(env).map(|dir| sessions_of(&dir, &cwd)).unwrap_or_default();
     if sessions.is_empty() {
-        terminal.give().await;
         return Err(Fail::at_start("there is no session in this directory yet: start one without --resume"));
     }
     let theme = if terminal.is_plain() { Theme::BARE } else { theme(env, &ScreenSettings::default()) };
@@ -370,6 +397,7 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     opening.stands.clone_from(&wanted.stands);
     opening.outside.editor = env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned);
     opening.outside.program = std::env::current_exe().ok();
+    opening.outside.here = Some(|| std::env::current_dir().ok());
     opening.outside.temp_dir = env.path("TMPDIR").unwrap_or_else(std::env::temp_dir);
     opening.outside.model_answers = screen.answers_shell.unwrap_or(true);
     opening.vim = screen.vim.unwrap_or_default();
@@ -387,23 +415,32 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     Ok(opening)
 }
 
-/// Moves a session to another directory, and this program with it. If that cannot be done, everything is as it was.
-fn moved(session: Option<Uuid>, to: &Path, wanted: &mut Wanting, env: &mut Env) -> Result<(), String> {
-    let fail = |fail: Fail| fail.line().to_owned();
-    let from = resolve::working_directory().map_err(fail)?;
+/// Moves a session to another directory, and this program with it, from where it was when it began. If that cannot be done, everything is as
+/// it was.
+fn moved(
+    session: Option<Uuid>,
+    here: &Path,
+    to: &Path,
+    wanted: &mut Wanting,
+    env: &mut Env,
+) -> Result<(), String> {
+    // That directory may be gone, or be called something else now.
+    let from = resolve::working_directory().unwrap_or_else(|_| here.to_owned());
     let config_dir = config_dir(env).filter(|dir| dir.is_absolute() || session.is_none());
     if config_dir.is_none() && session.is_some() {
         return Err("its record is named from here: set CLAUDE_CONFIG_DIR to a whole path".to_owned());
     }
-    std::env::set_current_dir(to).map_err(|error| format!("{}: {error}", to.display()))?;
     let record = config_dir.zip(session).and_then(|(dir, session)| {
-        Some((find_session(&dir, &from, session)?, session_file(&dir, to, session)))
+        Some((find_session(&dir, here, session)?, session_file(&dir, to, session)))
     });
-    if let Some((record, there)) = record.filter(|(record, there)| record != there)
-        && let Err(error) = move_to(&record, &there)
-    {
-        std::env::set_current_dir(&from).map_err(|error| format!("{}: {error}", from.display()))?;
-        return Err(format!("its record cannot be moved: {error}"));
+    let record = record.filter(|(record, there)| record != there);
+    if let Some((record, there)) = &record {
+        move_to(record, there).map_err(|error| format!("its record cannot be moved: {error}"))?;
+    }
+    if let Err(error) = std::env::set_current_dir(to) {
+        // It is found by its name wherever it is, if it cannot go back.
+        let _ = record.map(|(record, there)| move_to(&there, &record));
+        return Err(format!("{}: {error}", to.display()));
     }
     wanted.args.whole_paths(&from);
     wanted.given.whole_paths(&from);
@@ -411,10 +448,11 @@ fn moved(session: Option<Uuid>, to: &Path, wanted: &mut Wanting, env: &mut Env) 
     Ok(())
 }
 
-/// Asks what is asked about a directory at the start of a session, in the terminal that a session has.
-async fn ask_there(terminal: &mut Terminal, env: &Env) -> Result<(), Fail> {
+/// Asks what is asked about a directory at the start of a session, in the terminal that a session has. What there is to say about its
+/// files is said when the session opens there.
+async fn ask_there(terminal: &mut Terminal, env: &Env, is_alone: bool) -> Result<(), Fail> {
     let theme = if terminal.is_plain() { Theme::BARE } else { theme(env, &ScreenSettings::default()) };
-    if let Some(Unasked { trust, told }) = unasked(env)?
+    if let Some(Unasked { trust, told }) = kept_back(|| unasked(env)).0?
         && pelton_tui::confirm(
             terminal,
             theme,
@@ -427,7 +465,7 @@ async fn ask_there(terminal: &mut Terminal, env: &Env) -> Result<(), Fail> {
     {
         trust.say(env, true).map_err(|error| not_kept(&error))?;
     }
-    if let Some((trust, told)) = unasked_imports(env)? {
+    if !is_alone && let Some((trust, told)) = kept_back(|| unasked_imports(env)).0? {
         let wanted =
             pelton_tui::confirm(terminal, theme, &told, "The model reads them", "They are left out").await;
         let said = if wanted { Imports::Approved } else { Imports::Refused };
@@ -446,7 +484,8 @@ struct Unasked {
 /// Asks about a directory that would add something to a session, before anything of it is used. What was typed before the
 /// question is no answer to it.
 fn ask_for_trust(env: &Env) -> Result<(), Fail> {
-    let Some(Unasked { trust, mut told }) = unasked(env)? else { return Ok(()) };
+    // What there is to say about its files is said when the session opens.
+    let Some(Unasked { trust, mut told }) = kept_back(|| unasked(env)).0? else { return Ok(()) };
     told.push_str("\nTrust it, and all that is in it? If not, a session goes on without. [y/N] ");
     if is_yes(&told)? && !trust.hold_for_now() {
         trust.say(env, true).map_err(|error| not_kept(&error))?;
@@ -598,7 +637,7 @@ mod tests {
         wanted.goes_on(&went_back(None, None, 9.0));
         assert_eq!(wanted.args.permission_mode, Some(ModeArg::Plan), "what was taken over before stays");
         // Another session has none of it, and not the name of this one.
-        wanted.goes_on(&Left::For { session: Uuid::nil(), counted_usd: 9.5 });
+        wanted.goes_on(&Left::For { wanted: Uuid::nil(), before: None, counted_usd: 9.5 });
         let args = &wanted.args;
         assert_eq!((args.client.name.as_deref(), args.model.as_deref()), (None, Some("given")));
         assert_eq!((args.permission_mode, args.max_budget_usd), (None, Some(2.0)));

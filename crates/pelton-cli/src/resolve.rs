@@ -115,7 +115,7 @@ fn options_for_whom(
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
     let skills = skills::skills(args, &env, &settings, &cwd, watched)?;
-    let (mut plugins, plugin_errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
+    let (mut plugins, plugin_errors) = plugins::plugins(args, &env, (&cwd, &project), &settings.plugins);
     plugins::tell_of(&plugin_errors);
     plugins::keep_what_was_seen(&mut plugins, &env, &project, watched);
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins, watched)?;
@@ -186,7 +186,8 @@ pub(crate) fn servers(args: &RunArgs, env: &Env) -> Result<Vec<Arc<Server>>, Fai
     let cwd = working_directory()?;
     let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
     let env = env.clone().with(&settings.env);
-    let (plugins, errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
+    let project = config_root(args, &cwd)?;
+    let (plugins, errors) = plugins::plugins(args, &env, (&cwd, &project), &settings.plugins);
     plugins::tell_of(&errors);
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins, Watched::Unattended)?;
     let options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));

@@ -65,6 +65,7 @@ pub use limits::{
 };
 pub use model_choice::ModelChoice;
 pub use options::{AgentGone, LateAnswer, Options, Resumed, Sessions, Setup, WorktreeBase, WorktreeOptions};
+pub use places::normalised;
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
 pub use reload::{AgentsChange, Reloaded, SettingsChange, SettingsKind, SettingsWatch};

@@ -144,7 +144,13 @@ fn follow(path: &Path, look: impl Fn(&Path) -> io::Result<Option<Metadata>>) -> 
 }
 
 /// The path without `.` and `..`, by its letters alone: as somebody reads it who knows of no links.
-pub(crate) fn normalised(path: &Path) -> PathBuf {
+///
+/// ```
+/// use std::path::Path;
+///
+/// assert_eq!(pelton::normalised(Path::new("/srv/shop/../jars/./old")), Path::new("/srv/jars/old"));
+/// ```
+pub fn normalised(path: &Path) -> PathBuf {
     let mut normal = PathBuf::with_capacity(path.as_os_str().len());
     normal.push("/");
     for part in path.components() {

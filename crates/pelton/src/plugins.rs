@@ -9,12 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::context::OutputStyle;
-use crate::hooks::Source;
+use crate::hooks::{Source, filled_in};
 use crate::limits::PLUGIN_FILE_BYTES_MAX;
-use crate::settings::Power;
+use crate::settings::{Power, fingerprint};
 use crate::skills::{agents_in, names_of_plugin, powers_of_plugin};
 use crate::tools::AgentDefinition;
 use user_config::Wanted;
@@ -53,6 +53,9 @@ pub struct Plugin {
     /// It came with the project, so of what its skills allow themselves no more counts than of the project's own
     /// ([`SkillSources::project_powers`](crate::SkillSources::project_powers)).
     pub is_of_project: bool,
+    /// Where it lay when somebody looked at what it runs: in that project, or else by its whole path. The same words run something
+    /// else where it lies elsewhere, so this is part of what is seen.
+    pub seen_at: Option<PathBuf>,
     /// What it names as servers of tools: objects of names and entries, nothing in them filled in.
     pub servers: Vec<Map<String, Value>>,
     /// What it should have brought and could not.
@@ -188,6 +191,7 @@ impl Plugin {
             name,
             root,
             is_of_project: false,
+            seen_at: None,
             servers: Vec::new(),
             problems: Vec::new(),
             skills: Vec::new(),
@@ -282,6 +286,11 @@ impl Plugin {
         let mut powers: Vec<Power> = self.hooks.iter().map(|hooks| self.hooks_power(hooks)).collect();
         let servers = self.servers.iter().flatten();
         powers.extend(servers.map(|(name, entry)| self.server_power(name, entry)));
+        if !powers.is_empty() {
+            // They find it in variables, too, whatever is written about them.
+            let defaults = self.defaults().into_iter();
+            powers.extend(defaults.map(|(key, value)| self.power(&format!("userConfig.{key}"), value)));
+        }
         powers.extend(self.programs_power());
         powers.extend(powers_of_plugin(&Arc::new(self.clone())));
         powers
@@ -317,15 +326,26 @@ impl Plugin {
         let mut names: Vec<String> =
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
-        Some(Power::new(format!("plugins.{}.bin", self.id()), names.into()))
+        Some(self.power("bin", &names.into()))
     }
 
     fn hooks_power(&self, hooks: &Value) -> Power {
-        Power::new(format!("plugins.{}.hooks", self.id()), hooks.clone())
+        self.power("hooks", hooks)
     }
 
     fn server_power(&self, name: &str, entry: &Value) -> Power {
-        Power::new(format!("plugins.{}.mcpServers.{name}", self.id()), entry.clone())
+        self.power(&format!("mcpServers.{name}"), entry)
+    }
+
+    /// What it may do by an entry of its own. Told with what is filled in later; what it fills in by itself, and where it lies, is part of what is
+    /// seen, however an entry refers to that.
+    pub(crate) fn power(&self, place: &str, value: &Value) -> Power {
+        let place = format!("plugins.{}.{place}", self.id());
+        let (defaults, options) = (self.defaults(), self.told_options());
+        let root = [("CLAUDE_PLUGIN_ROOT", Some(self.root.as_os_str()))];
+        let mark = fingerprint(&json!([place, value, defaults, self.seen_at]));
+        let told = with_texts(value, &|text| filled_in(text, &root, &options).to_string_lossy().into_owned());
+        Power { place, value: told, mark }
     }
 
     /// Its hooks are not used.
@@ -505,6 +525,20 @@ fn text(manifest: &Map<String, Value>, key: &str) -> Result<Option<String>, Plug
     }
 }
 
+/// A value with other texts.
+fn with_texts(value: &Value, other: &dyn Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => Value::String(other(text)),
+        Value::Array(values) => values.iter().map(|value| with_texts(value, other)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), with_texts(value, other)))
+            .collect::<Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
+}
+
 /// A file that may be there.
 fn json_in(file: &Path) -> Result<Option<Value>, String> {
     let about = match fs::metadata(file) {
@@ -523,8 +557,6 @@ fn json_in(file: &Path) -> Result<Option<Value>, String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn plugin(files: &[(&str, &str)]) -> Result<Plugin, PluginProblem> {
@@ -611,6 +643,48 @@ mod tests {
             broken.problems.iter().map(|problem| problem.kind).collect::<Vec<_>>(),
             ["hook-load-failed", "mcp-config-invalid"]
         );
+    }
+
+    #[test]
+    fn what_is_filled_in_and_where_it_lies_is_part_of_what_is_seen() {
+        let kit = |default: &str, seen_at: &str| {
+            let manifest = json!({"name": "n", "userConfig": {
+                "line": {"default": default}, "key": {"sensitive": true}, "port": {"type": "number"}}});
+            let servers = json!({"s": {"command": "${CLAUDE_PLUGIN_ROOT}/serve", "args": ["${user_config.line}", "${user_config.key}"]}});
+            let mut kit = plugin(&[
+                (MANIFEST, &manifest.to_string()),
+                (".mcp.json", &servers.to_string()),
+                // It needs no placeholder: it finds all of them in its environment.
+                ("hooks/hooks.json", r#"{"Stop": [{"hooks": [{"type": "command", "command": "./go"}]}]}"#),
+            ])
+            .unwrap();
+            kit.seen_at = Some(seen_at.into());
+            kit
+        };
+        let marks = |kit: &Plugin| kit.powers().into_iter().map(|power| power.mark).collect::<BTreeSet<_>>();
+        let seen = marks(&kit("true", "kit"));
+        let keeps = |mut kit: Plugin| (!kit.keep_powers(&seen), kit.has_hooks(), kit.servers[0].len());
+        assert_eq!(keeps(kit("true", "kit")), (true, true, 1));
+        assert_eq!(keeps(kit("touch evil", "kit")), (false, false, 0));
+        assert_eq!(keeps(kit("true", "/elsewhere")), (false, false, 0));
+        // What its user says instead is no part of it, and no secret of theirs is told.
+        let mut said = kit("true", "kit");
+        said.configure(json!({"line": "mine", "key": "hidden", "port": 3}).as_object().unwrap());
+        assert_eq!(marks(&said), seen);
+        let told =
+            |kit: &Plugin| kit.powers().iter().map(|power| power.told()).collect::<Vec<_>>().join("\n");
+        let (usual, other) = (told(&kit("touch evil", "kit")), told(&said));
+        assert!(
+            usual.contains("/kit/serve\"") && usual.contains(r#""args":["touch evil","${user_config.key}"]"#)
+        );
+        assert!(usual.contains("plugins.n@shop.userConfig.line: \"touch evil\""), "{usual}");
+        assert!(other.contains(r#"["mine","${user_config.key}"]"#) && !other.contains("hidden"), "{other}");
+        // A default is told whatever it is called.
+        let manifest =
+            json!({"name": "n", "userConfig": {"key": {"sensitive": true, "default": "touch evil"}}});
+        let servers = json!({"s": {"command": "sh", "args": ["-c", "${user_config.key}"]}});
+        let hidden = plugin(&[(MANIFEST, &manifest.to_string()), (".mcp.json", &servers.to_string())]);
+        assert!(told(&hidden.unwrap()).contains(r#"["-c","touch evil"]"#));
     }
 
     #[test]

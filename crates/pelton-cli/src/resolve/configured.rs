@@ -93,7 +93,8 @@ pub(crate) fn configured(args: &RunArgs, env: &Env) -> Result<Configured, Fail> 
             }
         }
     }
-    let (wanted, errors) = plugins::plugins(args, env, &cwd, &plugin_settings);
+    let project = super::config_root(args, &cwd)?;
+    let (wanted, errors) = plugins::plugins(args, env, (&cwd, &project), &plugin_settings);
     for error in errors {
         let at = error.path.map_or_else(|| "enabledPlugins".to_owned(), |path| path.display().to_string());
         complain(at, format!("the plugin {} is not used: {}", error.plugin, error.problem.message));

@@ -2,7 +2,7 @@
 //! the command line names. Whoever opened a repository may not have read it, so what it would grant itself is left out
 //! until its directory is trusted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -330,6 +330,15 @@ impl Files {
         let layers: Vec<Layer> =
             files.filter_map(|(source, file)| Layer::in_file(source, file?, None)).collect();
         as_written(&layers).plugins
+    }
+
+    /// Where the project's files, and the user's own for the project, say that marketplaces are, by their names.
+    pub(super) fn marketplaces_named(&self) -> BTreeMap<String, String> {
+        let files = [(Source::Project, &self.project), (Source::Local, &self.local)];
+        let files = files.into_iter().filter(|(_, file)| !is_same(file, self.user.as_deref()));
+        let layers: Vec<Layer> =
+            files.filter_map(|(source, file)| Layer::in_file(source, file, None)).collect();
+        as_written(&layers).plugins.marketplaces
     }
 
     /// What a directory would add, if it were trusted.

@@ -1,17 +1,18 @@
 //! Which plugins count: those of the command line, and those that settings switch on and that are on this machine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use pelton::Options;
 use pelton::plugins::{Plugin, PluginError, PluginProblem};
 use pelton::settings::{Brought, PluginSettings, Power, Treatment, Watched, untrusted};
+use pelton::{Options, normalised};
 use serde_json::{Map, Value, json};
 
 use super::env::Env;
 use super::layers::{Files, text_of};
+use super::repository::{Repository, is_same};
 use super::sessions::config_dir;
 use super::trust::Trust;
 use crate::args::RunArgs;
@@ -29,11 +30,12 @@ pub(crate) const LIST: &str = ".claude-plugin/marketplace.json";
 /// Where a plugin comes from that was named for the run.
 const INLINE: &str = "inline";
 
-/// Finds the plugins of a run, and those that were wanted in vain. Of two with one name the first counts.
+/// Finds the plugins of a run, and those that were wanted in vain. Of two with one name the first counts. What settings name lies where
+/// the project's configuration is.
 pub(super) fn plugins(
     args: &RunArgs,
     env: &Env,
-    cwd: &Path,
+    (cwd, project): (&Path, &Path),
     settings: &PluginSettings,
 ) -> (Vec<Plugin>, Vec<PluginError>) {
     let home = config_dir(env).map(|dir| dir.join("plugins"));
@@ -52,23 +54,23 @@ pub(super) fn plugins(
         found.add(read, &format!("{INLINE}[{nth}]"), Some(path));
     }
     if !super::alone(args, env) {
-        found.add_switched_on(&Lists { home: home.as_deref(), settings, cwd }, &data);
+        found.add_switched_on(&Lists { home: home.as_deref(), settings, cwd: project }, &data, env);
     }
     found.whole(settings)
 }
 
-/// What plugins that lie in a directory, and that settings switch on there, would run or allow themselves.
+/// What plugins that come with a directory, and that settings switch on there, would run or allow themselves.
 pub(super) fn powers_in(env: &Env, dir: &Path) -> Vec<Power> {
     let home = config_dir(env).map(|dir| dir.join("plugins"));
     let data = home.as_ref().map_or_else(|| dir.join(".claude/plugins/data"), |home| home.join("data"));
     let settings = Files::around(env, dir).said_of_plugins();
     let mut found = Finding::default();
-    found.add_switched_on(&Lists { home: home.as_deref(), settings: &settings, cwd: dir }, &data);
-    let root = super::project_root(dir);
-    found.plugins.iter().filter(|plugin| lies_in(plugin, env, &root)).flat_map(Plugin::powers).collect()
+    found.add_switched_on(&Lists { home: home.as_deref(), settings: &settings, cwd: dir }, &data, env);
+    let (plugins, _) = found.whole(&settings);
+    plugins.iter().filter(|plugin| plugin.is_of_project).flat_map(Plugin::powers).collect()
 }
 
-/// Where there is somebody who could look, nothing counts of a plugin that lies in the directory but what was seen when that was
+/// Where there is somebody who could look, nothing counts of a plugin that comes with the directory but what was seen when that was
 /// trusted: its files change with those around it.
 pub(super) fn keep_what_was_seen(plugins: &mut [Plugin], env: &Env, dir: &Path, watched: Watched) {
     if untrusted(Brought::Programs, watched) == Treatment::Used {
@@ -76,8 +78,7 @@ pub(super) fn keep_what_was_seen(plugins: &mut [Plugin], env: &Env, dir: &Path, 
     }
     let trust = Trust::in_dir(env, dir);
     let seen = if trust.is_given() { trust.approved_settings(env) } else { BTreeSet::new() };
-    for plugin in plugins.iter_mut().filter(|plugin| lies_in(plugin, env, trust.root())) {
-        plugin.is_of_project = true;
+    for plugin in plugins.iter_mut().filter(|plugin| plugin.is_of_project) {
         if plugin.keep_powers(&seen) {
             tell(&format!(
                 "warning: what the plugin {} would run is not what was seen when its directory was trusted, so it is not used until that is trusted again (pelton trust)",
@@ -87,12 +88,74 @@ pub(super) fn keep_what_was_seen(plugins: &mut [Plugin], env: &Env, dir: &Path, 
     }
 }
 
-/// Whether a plugin is used where it lies in a directory. One that was named for the run was looked at by whoever named it, and of
-/// one that was installed there is a copy.
-fn lies_in(plugin: &Plugin, env: &Env, root: &Path) -> bool {
-    let inside = |dir: &Path| dir.canonicalize().is_ok_and(|dir| plugin.root.starts_with(dir));
-    let is_copy = config_dir(env).is_some_and(|dir| inside(&dir.join("plugins")));
-    plugin.marketplace != INLINE && inside(root) && !is_copy
+/// A project, and what comes with it wherever that lies.
+struct Project {
+    /// The main checkout, which trust is about.
+    root: PathBuf,
+    /// The checkout that the work is in.
+    top: PathBuf,
+    /// Where its settings say that marketplaces are.
+    named: BTreeMap<String, String>,
+    /// Where copies of plugins are, which do not change by themselves.
+    copies: Option<PathBuf>,
+}
+
+impl Project {
+    fn around(env: &Env, dir: &Path) -> Self {
+        let real = |dir: PathBuf| dir.canonicalize().unwrap_or(dir);
+        let (root, top) = match Repository::around(dir) {
+            Some(repository) => (repository.root, repository.top),
+            None => (dir.to_owned(), dir.to_owned()),
+        };
+        let copies = config_dir(env).and_then(|dir| dir.join("plugins").canonicalize().ok());
+        let named = Files::around(env, dir).marketplaces_named();
+        Self { root: real(root), top: real(top), named, copies }
+    }
+
+    /// Where in it something is: in any of its checkouts. The same in two of them is the same.
+    fn place_of(&self, path: &Path) -> Option<PathBuf> {
+        let checkout = Repository::around(path).filter(|repository| is_same(&repository.root, &self.root));
+        let tops =
+            checkout.map(|checkout| checkout.top).into_iter().chain([self.top.clone(), self.root.clone()]);
+        tops.into_iter().find_map(|top| path.strip_prefix(top).ok().map(Path::to_path_buf))
+    }
+
+    /// Whether it brings a marketplace: its settings say where that is, or it is there, if only as a link to elsewhere.
+    fn brings(&self, marketplace: &str, lists: &Lists<'_>) -> bool {
+        let Some(folder) = lists.folder_of(marketplace) else { return false };
+        let real = folder.canonicalize().ok();
+        if self.copies.as_ref().zip(real.as_ref()).is_some_and(|(copies, real)| real.starts_with(copies)) {
+            return false;
+        }
+        let said = lists.settings.marketplaces.get(marketplace);
+        if said.is_some() && said == self.named.get(marketplace) {
+            return true;
+        }
+        self.place_of(&normalised(&folder)).is_some()
+            || real.is_some_and(|real| self.place_of(&real).is_some())
+    }
+
+    /// Notes of a plugin whether it comes with the project, and where it lies then. Of one that was installed there is a copy, which the
+    /// project changes only by what a marketplace of its own adds to it.
+    fn look_at(&self, plugin: &mut Plugin, lists: &Lists<'_>, data: &Path, entry: &Map<String, Value>) {
+        let is_brought = self.brings(&plugin.marketplace, lists);
+        let is_copy = self.copies.as_ref().is_some_and(|copies| plugin.root.starts_with(copies));
+        plugin.is_of_project = match is_copy {
+            true => is_brought && !is_whole_without(plugin, data, entry),
+            false => is_brought || self.place_of(&plugin.root).is_some(),
+        };
+        if plugin.is_of_project {
+            let place = self.place_of(&plugin.root).filter(|_| !is_copy);
+            plugin.seen_at = Some(place.unwrap_or_else(|| plugin.root.clone()));
+        }
+    }
+}
+
+/// Whether a plugin would run and allow itself the same without what its marketplace says besides its name.
+fn is_whole_without(plugin: &Plugin, data: &Path, entry: &Map<String, Value>) -> bool {
+    let name = entry.get_key_value("name").map(|(key, name)| (key.clone(), name.clone()));
+    let alone = Plugin::read_listed(&plugin.root, &plugin.marketplace, data, &name.into_iter().collect());
+    alone.is_ok_and(|alone| alone.powers() == plugin.powers())
 }
 
 /// Says which are not used, and why.
@@ -124,7 +187,8 @@ struct Finding {
 
 impl Finding {
     /// Adds those that settings switch on.
-    fn add_switched_on(&mut self, lists: &Lists<'_>, data: &Path) {
+    fn add_switched_on(&mut self, lists: &Lists<'_>, data: &Path, env: &Env) {
+        let project = Project::around(env, lists.cwd);
         for id in lists.settings.enabled.iter().filter(|(_, is_on)| **is_on).map(|(id, _)| id) {
             let Some((name, marketplace)) = id.split_once('@') else {
                 let problem = PluginProblem::new(
@@ -136,7 +200,11 @@ impl Finding {
             };
             match lists.may_come_from(marketplace).and_then(|()| lists.place_of(name, marketplace)) {
                 Ok(Place { path, entry }) => {
-                    self.add(Plugin::read_listed(&path, marketplace, data, &entry), id, Some(path));
+                    let mut read = Plugin::read_listed(&path, marketplace, data, &entry);
+                    if let Ok(plugin) = &mut read {
+                        project.look_at(plugin, lists, data, &entry);
+                    }
+                    self.add(read, id, Some(path));
                 }
                 Err(why) => {
                     let problem = PluginProblem::new("plugin-not-found", why);
@@ -366,7 +434,7 @@ mod tests {
             settings.enabled = enabled.iter().map(|(id, is_on)| ((*id).to_owned(), *is_on)).collect();
             settings.marketplaces =
                 known.iter().map(|(name, at)| ((*name).to_owned(), (*at).to_owned())).collect();
-            let (plugins, errors) = plugins(&args, &self.env, self.dir.path(), &settings);
+            let (plugins, errors) = plugins(&args, &self.env, (self.dir.path(), self.dir.path()), &settings);
             let told = |error: PluginError| format!("{} {}", error.plugin, error.problem.kind);
             (plugins.iter().map(Plugin::id).collect(), errors.into_iter().map(told).collect())
         }
@@ -395,7 +463,8 @@ mod tests {
             settings.marketplaces = [("shop".to_owned(), "./x/../shop".to_owned())].into();
             fs::create_dir_all(place.dir.path().join("x")).unwrap();
             (settings.only_from, settings.never_from) = (only.clone(), never.clone());
-            let (plugins, errors) = plugins(&args, &place.env, place.dir.path(), &settings);
+            let (plugins, errors) =
+                plugins(&args, &place.env, (place.dir.path(), place.dir.path()), &settings);
             assert_eq!(
                 (plugins.len(), errors.len()),
                 if expected { (1, 0) } else { (0, 1) },
@@ -451,5 +520,50 @@ mod tests {
         let known = json!({"shop": {"installLocation": place.dir.path().join("shop")}});
         place.write("config/plugins/known_marketplaces.json", &known);
         assert_eq!(place.plugins(&[], &[("near@shop", true)], &[]).0, ["near@shop"]);
+    }
+
+    /// Whatever a marketplace is called, and whoever switched its plugin on: it comes with the project if that names it or has it, and a
+    /// user's own elsewhere does not.
+    #[test]
+    fn a_plugin_comes_with_the_project_that_names_its_marketplace_or_has_it() {
+        let place = Place::new();
+        let at = |name: &str| place.dir.path().join(name).display().to_string();
+        let list = json!({"name": "x", "plugins": [{"name": "kit", "source": "./kit"}]});
+        for shop in ["shop", "work/shop", "config/plugins/marketplaces/shop"] {
+            place.write(&format!("{shop}/kit/hooks/hooks.json"), "{\"Stop\": []}");
+            place.write(&format!("{shop}/.claude-plugin/marketplace.json"), &list);
+        }
+        std::os::unix::fs::symlink("../shop", place.dir.path().join("work/link")).unwrap();
+        let work = place.dir.path().join("work").canonicalize().unwrap();
+        let args = Args::parse_from(["pelton"]).run;
+        for (name, path, is_named, expected) in [
+            ("shop", at("shop"), false, None),
+            ("shop", at("shop"), true, Some(place.dir.path().join("shop/kit").canonicalize().unwrap())),
+            ("inline", "./shop".to_owned(), true, Some("shop/kit".into())),
+            ("shop", "./shop".to_owned(), false, Some("shop/kit".into())),
+            ("shop", at("work/shop"), false, Some("shop/kit".into())),
+            (
+                "shop",
+                "./link".to_owned(),
+                false,
+                Some(place.dir.path().join("shop/kit").canonicalize().unwrap()),
+            ),
+            ("shop", at("config/plugins/marketplaces/shop"), true, None),
+        ] {
+            let source = json!({"source": "directory", "path": &path});
+            let said = if is_named {
+                json!({"extraKnownMarketplaces": {name: {"source": source}}})
+            } else {
+                json!({})
+            };
+            place.write("work/.claude/settings.json", &said);
+            let mut settings = PluginSettings::default();
+            settings.enabled = [(format!("kit@{name}"), true)].into();
+            settings.marketplaces = [(name.to_owned(), path.clone())].into();
+            let (plugins, _) = plugins(&args, &place.env, (&work, &work), &settings);
+            assert_eq!(plugins.len(), 1, "{name} {path}");
+            let found = plugins[0].is_of_project.then(|| plugins[0].seen_at.clone().unwrap());
+            assert_eq!(found, expected, "{name} {path} {is_named}");
+        }
     }
 }

@@ -11,6 +11,8 @@ const INDEX_BYTES_MAX: u64 = 256 * 1024 * 1024;
 pub(super) struct Repository {
     /// The main checkout's directory.
     pub(super) root: PathBuf,
+    /// This checkout's.
+    pub(super) top: PathBuf,
     /// Where the index of this checkout is.
     git_dir: PathBuf,
 }
@@ -21,7 +23,7 @@ impl Repository {
         let top = dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok())?;
         let git = top.join(".git");
         if git.is_dir() {
-            return Some(Self { root: top.to_owned(), git_dir: git });
+            return Some(Self { root: top.to_owned(), top: top.to_owned(), git_dir: git });
         }
         // Of a further checkout there is a file that says where its directory is.
         let text = fs::read_to_string(&git).ok()?;
@@ -31,11 +33,11 @@ impl Repository {
             .is_ok_and(|back| is_same(Path::new(back.trim()), &git));
         let main = git_dir.parent().filter(|parent| knows && parent.ends_with(".git/worktrees"));
         let root = main.and_then(|main| main.ancestors().nth(2)).unwrap_or(top);
-        Some(Self { root: root.to_owned(), git_dir: git_dir.clone() })
+        Some(Self { root: root.to_owned(), top: top.to_owned(), git_dir: git_dir.clone() })
     }
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 

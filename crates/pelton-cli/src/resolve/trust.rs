@@ -286,10 +286,10 @@ pub(crate) fn told_imports(imports: &[OutsideImport]) -> String {
     imports.iter().map(told).collect()
 }
 
-/// What would run, or be asked, for a server.
+/// What would run, or be asked, for a server, with what it is given that may say what runs.
 fn reached_by(definition: &Value) -> String {
     let words = |value: &Value| value.as_str().map(str::to_owned);
-    match (definition["command"].as_str(), definition["url"].as_str()) {
+    let mut told = match (definition["command"].as_str(), definition["url"].as_str()) {
         (Some(command), _) => {
             let args = definition["args"].as_array().into_iter().flatten().filter_map(words);
             let line: Vec<String> = [command.to_owned()].into_iter().chain(args).collect();
@@ -297,7 +297,16 @@ fn reached_by(definition: &Value) -> String {
         }
         (None, Some(url)) => format!(": {url}"),
         (None, None) => String::new(),
+    };
+    for (field, what) in [("env", "variables"), ("headers", "headers"), ("headersHelper", "headers by")] {
+        match &definition[field] {
+            Value::Null => {}
+            Value::Object(none) if none.is_empty() => {}
+            Value::String(line) => told.push_str(&format!(", {what}: {line}")),
+            some => told.push_str(&format!(", {what}: {some}")),
+        }
     }
+    told
 }
 
 /// What a directory's settings, agents, skills and plugins grant or run.

@@ -340,6 +340,50 @@ fn all_that_is_kept_of_a_project_can_be_taken_away_and_nothing_else() {
     assert_eq!(histories.count(), 0);
 }
 
+/// Two directories may have one folder: its name leaves out what tells them apart.
+#[test]
+fn what_is_kept_of_a_directory_with_nearly_the_same_name_stays() {
+    let place = Place::new();
+    let model = model(Script::new().step(Step::reply([text("Yes.")]).always()));
+    let (near, far) = (place.temp().join("proj-x"), place.temp().join("proj/x"));
+    for dir in [&near, &far] {
+        std::fs::create_dir_all(dir).unwrap();
+        place.task(&model, ["hi"]).current_dir(dir).run().well();
+    }
+    let sessions = place.transcripts();
+    let folder = sessions[0].parent().unwrap();
+    assert!(sessions.len() == 2 && sessions[1].parent() == Some(folder), "{sessions:?}");
+    let is_of = |file: &Path, dir: &Path| {
+        let real = dir.canonicalize().unwrap();
+        std::fs::read_to_string(file).unwrap().contains(&format!("\"cwd\":{}", json!(real)))
+    };
+    let [mine, theirs] = [&near, &far].map(|dir| sessions.iter().find(|file| is_of(file, dir)).unwrap());
+    let nobodys = folder.join("00000000-0000-4000-8000-000000000007.jsonl");
+    std::fs::write(&nobodys, "{}\n").unwrap();
+    std::fs::create_dir(folder.join("memory")).unwrap();
+    let purge = |words: &[&str]| {
+        let words = ["project", "purge"].iter().chain(words).copied();
+        place.pelton(words).current_dir(&near).run()
+    };
+    let dry = purge(&["--dry-run"]);
+    let lines: Vec<&str> = dry.well().lines().collect();
+    let says = |part: &Path, stays: bool| {
+        lines.iter().any(|line| line.contains(part.to_str().unwrap()) && line.contains(" stays: ") == stays)
+    };
+    assert!(says(mine, false) && !says(mine, true), "{lines:#?}");
+    for kept in [theirs.as_path(), &nobodys, folder] {
+        assert!(says(kept, true), "{kept:?}: {lines:#?}");
+    }
+    assert!(dry.out.contains(&format!("it is of {}", far.canonicalize().unwrap().display())), "{}", dry.out);
+    purge(&["--yes"]).well();
+    assert!(!mine.exists() && theirs.exists() && nobodys.exists() && folder.join("memory").is_dir());
+    assert!(purge(&["--yes"]).well().contains("Nothing was changed."));
+    // Once nothing of another one is there, the folder goes, too.
+    std::fs::remove_file(nobodys).unwrap();
+    place.pelton(["project", "purge", "--yes"]).current_dir(&far).run().well();
+    assert!(!folder.exists());
+}
+
 #[test]
 fn a_login_is_forgotten_and_what_stands_beside_it_stays() {
     let place = Place::new();

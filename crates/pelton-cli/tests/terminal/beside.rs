@@ -283,6 +283,128 @@ fn a_directory_is_asked_about_before_a_session_goes_there() {
     }
 }
 
+/// What there is to say when a session opens again is said in it, and not past it: in a raw terminal each line would begin where the last one
+/// ended.
+#[test]
+fn warnings_of_a_session_that_opens_again_stand_in_it() {
+    let place = Place::new();
+    fs::create_dir_all(place.work().join("broken/.claude")).unwrap();
+    fs::write(place.work().join("broken/.claude/settings.json"), "{ broken").unwrap();
+    let model = answering("", "Answered.");
+    let mut seat = Seat::at(&place, &model, ["one"]);
+    seat.sees("Answered.");
+    seat.rests();
+    let warnings = |seat: &Seat| {
+        let rows = seat.rows();
+        let rows: Vec<&String> = rows.iter().filter(|row| row.contains("warning: ")).collect();
+        assert!(rows.iter().all(|row| row.starts_with("warning: ")), "{rows:#?}");
+        rows.len()
+    };
+    for (line, said, count) in [("/cd broken\r", "/broken now", 1), ("/branch\r", "this is a branch now", 2)]
+    {
+        seat.types(line);
+        seat.sees(said);
+        seat.rests();
+        assert_eq!(warnings(&seat), count, "{line}: {}", seat.rows().join("\n"));
+        seat.types("more\r");
+        // What came first may be above the screen by now.
+        seat.until("it goes on", |seat| {
+            seat.rows().iter().filter(|row| row.contains("Answered.")).count() > count
+        });
+        seat.rests();
+    }
+}
+
+/// Where the directory of a session is gone, or is called something else, the session can be taken elsewhere, and keeps its name.
+#[test]
+fn a_session_leaves_a_directory_that_is_gone() {
+    for renamed in [false, true] {
+        let place = Place::new();
+        let model = answering("", "Answered.");
+        let (there, other) = (place.work().join("gone"), place.work().join("other"));
+        fs::create_dir(&there).unwrap();
+        fs::create_dir(&other).unwrap();
+        let mut command = place.pelton(["one"]);
+        command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8").current_dir(&there);
+        let mut seat = Seat::with(command, 80, 24);
+        seat.sees("Answered.");
+        seat.rests();
+        if renamed {
+            fs::rename(&there, place.work().join("renamed")).unwrap();
+        } else {
+            fs::remove_dir(&there).unwrap();
+            seat.types("/branch\r");
+            seat.sees("is gone: /cd DIRECTORY goes on elsewhere");
+            seat.types("/resume\r");
+            seat.until("it is said again", |seat| seat.screen().matches("is gone: /cd").count() == 2);
+        }
+        seat.types("/cd ../other\r");
+        seat.sees("/other now");
+        seat.types("two\r");
+        seat.until("it is asked there", |_| model.requests().len() == 2);
+        seat.rests();
+        seat.types("\u{4}");
+        assert_eq!(seat.ends(), Some(0), "{renamed}");
+        seat.sees("go on with: pelton --resume");
+        let files = transcripts(&place);
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert!(files[0].parent().unwrap().to_string_lossy().ends_with("-other"), "{files:?}");
+    }
+}
+
+/// A session that cannot be opened takes the name of the one that was left away from nobody.
+#[test]
+fn the_session_that_was_left_is_named_if_another_cannot_be_opened() {
+    let place = Place::new();
+    let model = answering("", "Answered.");
+    let other = "7c1b7a54-6f6e-4a3a-9b62-0d2f4f0d1c11";
+    place.pelton(["-p", "one", "--session-id", other]).asks(&model).run().well();
+    let own = "7c1b7a54-6f6e-4a3a-9b62-0d2f4f0d1c12";
+    for (line, words) in [
+        ("/branch\r", ["--session-id", own]),
+        (&*format!("/resume {other}\r"), ["--resume", own]),
+        ("/cd sub\r", ["--resume", own]),
+    ] {
+        fs::create_dir_all(place.work().join("sub")).unwrap();
+        let settings = place.put("settings.json", "{}");
+        let words = ["--settings", "settings.json"].into_iter().chain(words).chain(["--", "one"]);
+        let mut seat = Seat::at(&place, &model, words);
+        seat.sees("> one");
+        seat.sees("Answered.");
+        seat.rests();
+        fs::remove_file(settings).unwrap();
+        seat.types(line);
+        assert_eq!(seat.ends(), Some(1), "{line}");
+        seat.sees("settings.json");
+        seat.sees(&format!("go on with: pelton --resume {own}"));
+        let rows = seat.rows();
+        let last = rows.iter().rev().find(|row| !row.is_empty()).unwrap();
+        assert!(last.starts_with("go on with: "), "told where nobody holds the terminal: {rows:#?}");
+    }
+}
+
+/// Where no instructions are read, nobody is asked whether they may import others.
+#[test]
+fn nobody_is_asked_on_the_way_about_instructions_that_are_not_read() {
+    for (switch, is_asked) in [("--bare", false), ("--safe-mode", false), ("--verbose", true)] {
+        let place = Place::new();
+        let outside = place.home().join("beside.md");
+        fs::write(&outside, "Be brief.").unwrap();
+        fs::create_dir_all(place.work().join("inner/.git")).unwrap();
+        place.put("inner/CLAUDE.md", &format!("Read this: @{}", outside.display()));
+        let model = answering("", "Answered.");
+        let mut seat = Seat::at(&place, &model, [switch]);
+        seat.sees("asks before changes");
+        seat.types("/cd inner\r");
+        match is_asked {
+            true => seat.sees("The model reads them"),
+            false => seat.sees("/inner now"),
+        }
+        let asks = seat.rows().iter().any(|row| row.contains("import others"));
+        assert_eq!(asks, is_asked, "{switch}: {}", seat.screen());
+    }
+}
+
 #[test]
 fn lines_that_were_typed_ahead_trust_no_directory() {
     let place = Place::new();

@@ -237,10 +237,14 @@ fn with_key(command: &mut Command, row: &Row) {
 
 /// A session at a terminal in which the question about the directory gets this answer, and every other a no.
 fn at_a_terminal(row: &Row, place: &Place, answer: &str) -> bool {
+    at_a_terminal_in(&place.work(), row, place, answer)
+}
+
+fn at_a_terminal_in(dir: &Path, row: &Row, place: &Place, answer: &str) -> bool {
     const NO_KEY: &str = "error: no API key";
     let model = calling(place, row);
     let mut command = place.pelton([]);
-    command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8").current_dir(dir);
     with_key(&mut command, row);
     let mut seat = Seat::with(command, 120, 40);
     seat.until("it asks or begins", |seat| {
@@ -399,4 +403,135 @@ fn a_skill_of_a_plugin_in_the_directory_allows_itself_what_was_seen() {
     place.put("market/kit/skills/evil/SKILL.md", &skill("Bash(touch *)"));
     assert!(!at_a_terminal(&row, &place, "n\r"), "it has changed");
     assert!(at_a_terminal(&row, &place, "y\r"));
+}
+
+/// A marketplace of this path, with a plugin that is switched on.
+fn named_at(path: &str) -> Value {
+    json!({"enabledPlugins": {"kit@m": true}, "extraKnownMarketplaces": {"m": {"source": {"source": "directory", "path": path}}}})
+}
+
+/// That plugin, below a directory, with this hook.
+fn put_kit(dir: &Path, hook: &str) {
+    let hooks = json!({"UserPromptSubmit": [{"hooks": [{"type": "command", "command": hook}]}]});
+    let list = json!({"name": "m", "plugins": [{"name": "kit", "source": "./kit"}]});
+    for (name, content) in [
+        (".claude-plugin/marketplace.json", list),
+        ("kit/.claude-plugin/plugin.json", json!({"name": "kit"})),
+        ("kit/hooks/hooks.json", json!({"hooks": hooks})),
+    ] {
+        let file = dir.join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, content.to_string()).unwrap();
+    }
+}
+
+/// A mark in the home, wherever it was made.
+fn marked_at_home(place: &Place, _: &ScriptedModel) -> bool {
+    place.home().join("mark").exists()
+}
+
+const MARKS: &str = "touch \"$HOME/mark\"";
+
+/// What a project names or links to comes with it, wherever that lies.
+#[test]
+fn a_plugin_that_a_project_has_from_elsewhere_is_asked_about_when_it_has_changed() {
+    for (path, file, links) in [
+        ("../shop", ".claude/settings.json", &[][..]),
+        ("../shop", ".claude/settings.local.json", &[]),
+        ("./market", ".claude/settings.json", &[("market", "../shop")]),
+    ] {
+        let row = Row {
+            calls: bash("sleep 1"),
+            links,
+            ..row("a plugin from elsewhere", json!({file: named_at(path)}), marked_at_home)
+        };
+        let place = opened(&row);
+        let shop = place.work().join("../shop");
+        put_kit(&shop, MARKS);
+        let runs = |answer: &str| {
+            let _ = std::fs::remove_file(place.home().join("mark"));
+            at_a_terminal(&row, &place, answer)
+        };
+        assert!(!runs("n\r"), "{path} in {file}");
+        assert!(runs("y\r") && runs("n\r"), "{path} in {file}: it was seen");
+        put_kit(&shop, &format!("true; {MARKS}"));
+        assert!(!runs("n\r"), "{path} in {file}: it has changed");
+        assert!(runs("y\r"), "{path} in {file}");
+    }
+}
+
+/// Trust is in the main checkout; what lies in another of the same repository is as much of it, and what is the same in both is seen once.
+#[test]
+fn a_plugin_in_a_linked_checkout_is_asked_about_when_it_has_changed_there() {
+    let files = json!({".claude/settings.json": named_at("./market")});
+    let row = Row { calls: bash("sleep 1"), ..row("a plugin in a checkout", files, marked_at_home) };
+    let place = opened(&row);
+    put_kit(&place.work().join("market"), MARKS);
+    for words in [
+        "init -q .",
+        "add -f .",
+        "-c user.name=a -c user.email=a@b.example commit -qm one",
+        "worktree add -q ../side",
+    ] {
+        git(&place.work(), words);
+    }
+    let side = place.work().parent().unwrap().join("side");
+    place.pelton(["trust", "--yes"]).run().well();
+    let runs = |dir: &Path, answer: &str| {
+        let _ = std::fs::remove_file(place.home().join("mark"));
+        at_a_terminal_in(dir, &row, &place, answer)
+    };
+    assert!(runs(&place.work(), "n\r") && runs(&side, "n\r"), "it was seen, and is the same");
+    put_kit(&side.join("market"), &format!("true; {MARKS}"));
+    assert!(!runs(&side, "n\r"), "it has changed there");
+    assert!(runs(&place.work(), "n\r") && runs(&side, "y\r") && runs(&side, "n\r"));
+}
+
+/// What a plugin fills in by itself is as much of what it runs as the place where that is put.
+#[test]
+fn a_default_of_a_plugin_in_the_directory_is_seen_like_what_it_is_filled_into() {
+    let manifest = |default: &str| {
+        json!({"name": "kit", "userConfig": {"line": {"type": "string", "default": default}}}).to_string()
+    };
+    let servers = json!({"mcpServers": {"s": {"command": "/bin/sh", "args": ["-c", "${user_config.line}"]}}});
+    let files = json!({
+        ".claude/settings.json": named_at("./market"),
+        "market/.claude-plugin/marketplace.json": {"name": "m", "plugins": [{"name": "kit", "source": "./kit"}]},
+        "market/kit/.claude-plugin/plugin.json": manifest("true"),
+        "market/kit/.mcp.json": servers,
+    });
+    let row = Row { calls: bash("sleep 1"), ..row("a default", files, marked) };
+    let place = opened(&row);
+    place.pelton(["trust", "--yes"]).run().well();
+    assert!(!at_a_terminal(&row, &place, "n\r"));
+    place.put("market/kit/.claude-plugin/plugin.json", &manifest("touch mark"));
+    let said = place.pelton(["trust"]).run();
+    assert!(said.out.contains(r#""args":["-c","touch mark"]"#), "what would run is shown: {}", said.out);
+    assert!(!at_a_terminal(&row, &place, "n\r"), "it has changed");
+    assert!(at_a_terminal(&row, &place, "y\r"));
+}
+
+/// A copy does not change, but what the list of a marketplace in the directory adds to it does.
+#[test]
+fn what_a_list_in_the_directory_adds_to_an_installed_plugin_is_asked_about() {
+    let list = |hooks: Value| {
+        json!({"name": "m", "plugins": [{"name": "kit", "source": "./kit", "hooks": hooks}]}).to_string()
+    };
+    let row = Row { calls: bash("sleep 1"), ..row("an installed plugin", json!({}), marked_at_home) };
+    let place = opened(&row);
+    put_kit(&place.work().join("market"), "true");
+    place.pelton(["plugin", "marketplace", "add", "./market"]).run().well();
+    place.pelton(["plugin", "install", "kit@m"]).run().well();
+    let asks = |answer: &str| at_a_terminal(&row, &place, answer);
+    assert!(!asks("n\r"));
+    let said = place.pelton(["trust"]).run();
+    assert!(
+        !said.out.contains("plugins.kit@m"),
+        "a copy was looked at by whoever installed it: {}",
+        said.out
+    );
+    let hook = json!({"UserPromptSubmit": [{"hooks": [{"type": "command", "command": MARKS}]}]});
+    place.put("market/.claude-plugin/marketplace.json", &list(hook));
+    assert!(!asks("n\r"), "nobody was asked");
+    assert!(asks("y\r"));
 }

@@ -355,6 +355,9 @@ impl Session<'_> {
                 .app
                 .say("nothing of this session is recorded that a branch could go on from", Role::Error);
         }
+        if !self.is_somewhere() {
+            return;
+        }
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
         // Whoever went on writing while this waited goes on there.
         let written = self.app.draft.submit();
@@ -363,6 +366,9 @@ impl Session<'_> {
     }
 
     fn resume(&mut self, engine: &Engine, wanted: &str) {
+        if !self.is_somewhere() {
+            return;
+        }
         if let Ok(id) = wanted.parse::<Uuid>() {
             let dir = self.config_dir.as_deref();
             return match dir.and_then(|dir| transcript::find_session(dir, &self.cwd, id)) {

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pelton::Engine;
 use pelton::permission::{Access, HookSays, Judged, Verdict};
+use pelton::{Engine, normalised};
 use serde_json::json;
 
 use super::{Left, Session};
@@ -36,14 +36,27 @@ impl Session<'_> {
         self.leave(Left::Moved { session, to, written, stands });
     }
 
+    /// Where names begin. The directory may be called something else than when the session began.
+    fn base(&self) -> PathBuf {
+        match self.cwd.is_dir() {
+            true => self.cwd.clone(),
+            false => self.outside.here.and_then(|here| here()).unwrap_or_else(|| self.cwd.clone()),
+        }
+    }
+
     /// The directory that is called so, if the session may go there.
     fn directory(&self, named: &str) -> Result<PathBuf, String> {
         let path = match (Path::new(named).strip_prefix("~"), &self.home_dir) {
             (Ok(rest), Some(dir)) => dir.join(rest),
-            _ => self.cwd.join(named),
+            _ => self.base().join(named),
         };
         let told = clean::revealed_line(named);
-        let path = path.canonicalize().map_err(|error| format!("{told}: {error}"))?;
+        let path = path.canonicalize().or_else(|error| match self.base().is_dir() {
+            true => Err(error),
+            // Of a directory that is gone one finds the way by its name.
+            false => normalised(&path).canonicalize(),
+        });
+        let path = path.map_err(|error| format!("{told}: {error}"))?;
         if !path.is_dir() {
             return Err(format!("{told} is no directory"));
         }

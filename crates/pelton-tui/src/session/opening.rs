@@ -108,8 +108,10 @@ pub enum Left {
     },
     /// Another one is wanted.
     For {
-        /// The session.
-        session: Uuid,
+        /// That one.
+        wanted: Uuid,
+        /// The session that was left, if anything of it is recorded.
+        before: Option<Uuid>,
         /// What this process has spent since it began.
         counted_usd: f64,
     },
@@ -221,8 +223,20 @@ impl Session<'_> {
     }
 
     /// Leaves for another session.
-    pub(super) fn leave_for(&mut self, session: Uuid) {
-        self.leave(Left::For { session, counted_usd: self.handles.cost.counted_usd() });
+    pub(super) fn leave_for(&mut self, wanted: Uuid) {
+        let is_recorded = self.transcript.as_ref().is_some_and(|file| file.exists());
+        let before = is_recorded.then_some(self.session_id);
+        self.leave(Left::For { wanted, before, counted_usd: self.handles.cost.counted_usd() });
+    }
+
+    /// Whether a session can begin where this one works. If that is gone, it is said.
+    pub(super) fn is_somewhere(&mut self) -> bool {
+        let is_somewhere = self.outside.here.is_none_or(|here| here().is_some());
+        if !is_somewhere {
+            let words = format!("{} is gone: /cd DIRECTORY goes on elsewhere", self.cwd.display());
+            self.app.say(&words, Role::Error);
+        }
+        is_somewhere
     }
 
     /// Leaves, and says what runs in the background and ends with the session.

@@ -35,6 +35,8 @@ pub struct Outside {
     pub program: Option<PathBuf>,
     /// Where files for a moment go.
     pub temp_dir: PathBuf,
+    /// Where this program works now, if that is there: the directory of a session may be gone, or be called something else.
+    pub here: Option<fn() -> Option<PathBuf>>,
     /// The model answers to what a command line of the user's says, instead of reading it with the next prompt.
     pub model_answers: bool,
 }

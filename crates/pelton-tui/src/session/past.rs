@@ -17,6 +17,9 @@ use crate::theme::Role;
 
 impl Session<'_> {
     pub(super) async fn rewind(&mut self, engine: &mut Engine, undo: Undo) {
+        if undo.conversation && !self.is_somewhere() {
+            return;
+        }
         if undo.files {
             let Served::Later(work) =
                 self.handles.ask("rewind_files", json!({"user_message_id": undo.to.id}))

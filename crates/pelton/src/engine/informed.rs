@@ -44,6 +44,7 @@ impl Engine {
             call_id: Arc::from(""),
             cwd: self.cwd(),
             judged: None,
+            may_look: true,
             roots: self.kin.permissions.roots().into(),
             readable: self.kin.permissions.gate().readable(&self.cwd()),
             env: options.env.clone().into(),

@@ -221,7 +221,7 @@ impl Surroundings {
 }
 
 /// A word with every `${NAME}` of ours replaced, once; `${user_config.KEY}` is what a plugin's user has set.
-fn filled_in(
+pub(crate) fn filled_in(
     word: &str,
     variables: &[(&'static str, Option<&OsStr>)],
     options: &BTreeMap<String, String>,

@@ -33,6 +33,7 @@ pub use run::{HookKind, HookRun};
 pub use terms::HttpHookTerms;
 
 pub(crate) use background::Arrived;
+pub(crate) use command::filled_in;
 pub(crate) use event::Blocking;
 pub(crate) use input::{Base, ToolCall};
 pub(crate) use matcher::Matcher;

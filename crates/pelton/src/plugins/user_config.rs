@@ -11,6 +11,8 @@ use super::{Plugin, PluginProblem};
 pub(super) struct Wanted {
     kind: Kind,
     required: bool,
+    /// Nobody but its programs is told.
+    sensitive: bool,
     /// A list of such.
     multiple: bool,
     /// A secret: programs are told it, the model is not.
@@ -50,6 +52,7 @@ pub(super) fn wanted(manifest: &Map<String, Value>) -> Result<BTreeMap<String, W
         let wanted = Wanted {
             kind,
             required: is_on("required"),
+            sensitive: is_on("sensitive"),
             multiple: is_on("multiple"),
             sensitive: is_on("sensitive"),
             range: (entry.get("min").and_then(Value::as_f64), entry.get("max").and_then(Value::as_f64)),
@@ -133,6 +136,22 @@ impl Plugin {
                 None => {}
             }
         }
+    }
+
+    /// What it takes by itself where its user says nothing.
+    pub(super) fn defaults(&self) -> BTreeMap<&str, &Value> {
+        let wanted = self.wanted.iter();
+        wanted.filter_map(|(key, wanted)| Some((key.as_str(), wanted.default.as_ref()?))).collect()
+    }
+
+    /// What its programs find, as far as it may be told: no secret of its user's. What comes from itself is none.
+    pub(super) fn told_options(&self) -> BTreeMap<String, String> {
+        let told = self.wanted.iter().filter_map(|(key, wanted)| {
+            let default = wanted.default.as_ref().and_then(|default| wanted.text(default).ok());
+            let text = self.options.get(key).cloned().filter(|_| !wanted.sensitive).or(default)?;
+            Some((key.clone(), text))
+        });
+        told.collect()
     }
 
     /// What its user has set under a key that it asks for, or what it takes otherwise.

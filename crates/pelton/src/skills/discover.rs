@@ -257,7 +257,7 @@ impl Finding {
             skill.plugin = Some(Arc::clone(plugin));
             // Two plugins may have skills of one name: what was seen of the one is not the other's.
             for power in &mut skill.powers {
-                *power = Power::new(format!("plugins.{}.{}", plugin.id(), power.place), power.value.clone());
+                *power = plugin.power(&power.place, &power.value);
             }
         }
     }

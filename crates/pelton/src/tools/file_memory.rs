@@ -226,6 +226,11 @@ impl FileMemory {
         self.lock().files.contains_key(path)
     }
 
+    /// Whether a file of so many bytes may hold what was read whole under another name. No other is worth reading to find out.
+    pub(crate) fn may_be_copy(&self, bytes: u64) -> bool {
+        self.lock().files.values().any(|seen| seen.content.bytes == bytes && seen.is_whole())
+    }
+
     /// Remembers what another memory does, as if it had been read here and now.
     pub fn take_over(&self, other: &Self) {
         let theirs: Vec<(Arc<Path>, Seen)> =

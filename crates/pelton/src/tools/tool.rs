@@ -321,6 +321,8 @@ pub struct ToolCx {
     /// Where the path of this call really leads, as it was judged: that is opened, and no link is followed on the way.
     /// Absent for a call that names no path or that nobody judged.
     pub(crate) judged: Option<PathBuf>,
+    /// What stands at that path may be told before anybody was asked: a look at it would need no question.
+    pub(crate) may_look: bool,
     /// The directories the session works in, `cwd` of the start first.
     pub roots: Arc<[PathBuf]>,
     /// Which of the files that a search meets it may show.
@@ -371,6 +373,7 @@ impl ToolCx {
         Self {
             call_id: "toolu_outside".into(),
             judged: None,
+            may_look: true,
             roots: [cwd.clone()].into(),
             env_file: PathBuf::new(),
             readable: Readable::everything(),

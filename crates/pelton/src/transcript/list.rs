@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::place::directory_id;
+use super::place::{directory_id, project_key};
 use crate::limits::{SESSION_FACTS_BYTES_MAX, SESSION_WORDS_CHARS_MAX, SESSIONS_READ_AT_ONCE_MAX};
 use crate::spill::first_chars;
 
@@ -247,6 +247,51 @@ impl SessionFile {
         let mut facts = SessionFacts::default();
         facts.begin(&file, &mut Vec::new());
         facts.directory.as_deref() == Some(directory) && self.works_elsewhere(&file, directory) != Some(true)
+    }
+
+    /// Whether it is of this directory. Names of folders leave out what tells `a-b` from `a/b`, so that one may hold sessions of several
+    /// directories. `None` if it does not say.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let (config, id) = (dir.path(), "00000000-0000-4000-8000-000000000001");
+    /// # let folder = config.join("projects/-srv-shop-old");
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # let line = r#"{"type":"user","cwd":"/srv/shop/old","message":{"role":"user","content":"Count the jars"}}"#;
+    /// # std::fs::write(folder.join(format!("{id}.jsonl")), line)?;
+    /// use std::path::Path;
+    ///
+    /// use pelton::transcript::session_files;
+    ///
+    /// let session = &session_files(config)[0];
+    /// assert_eq!(session.project, "-srv-shop-old");
+    /// assert_eq!(session.works_in(Path::new("/srv/shop/old")), Some(true));
+    /// assert_eq!(session.works_in(Path::new("/srv/shop-old")), Some(false));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn works_in(&self, dir: &Path) -> Option<bool> {
+        let file = File::open(&self.file).ok()?;
+        let (mut facts, mut room) = (SessionFacts::default(), Vec::new());
+        facts.begin(&file, &mut room);
+        let from = self.bytes.saturating_sub(SESSION_FACTS_BYTES_MAX as u64);
+        let end = read_at(&file, from, SESSION_FACTS_BYTES_MAX, &mut room);
+        // A record is where its session works: commands in between may have gone elsewhere, and a session that moved began elsewhere.
+        let is_here = |cwd: &PathBuf| project_key(cwd) == self.project;
+        let last = newest(end, "\"cwd\":", |line| line.cwd.filter(is_here));
+        let home = last.or_else(|| facts.cwd.clone().filter(is_here));
+        let real = |path: &Path| path.canonicalize().ok();
+        if home.as_deref().is_some_and(|home| home == dir || real(home).is_some() && real(home) == real(dir))
+        {
+            return Some(true);
+        }
+        // It may have had another name.
+        let id = directory_id(dir);
+        let was_here = id.is_some() && facts.directory == id;
+        match home {
+            Some(home) => Some(was_here && directory_id(&home).is_none()),
+            None if was_here => Some(true),
+            None => facts.cwd.map(|_| false),
+        }
     }
 
     /// Whether its end says that it works in another directory, if that is there still.

@@ -602,6 +602,48 @@ async fn nobody_is_asked_about_an_edit_that_cannot_happen() {
     }
 }
 
+/// Of a file that could not be looked at without a question nothing is told before there was one: not how large it is, nor what is in it, nor
+/// whether it is there.
+#[tokio::test]
+async fn of_a_file_outside_nothing_is_told_before_somebody_is_asked() {
+    let outside = tempfile::tempdir().unwrap();
+    let path = |name: &str| outside.path().canonicalize().unwrap().join(name);
+    std::fs::write(path("text"), "one\n").unwrap();
+    std::fs::write(path("binary"), b"one\0\0").unwrap();
+    std::fs::write(path("large"), "one, and more than may be edited").unwrap();
+    std::fs::create_dir(path("dir")).unwrap();
+    std::fs::write(path("n.ipynb"), "no notebook").unwrap();
+    let edit = |name: &str, old: &str| {
+        tool("Edit", json!({"file_path": path(name), "old_string": old, "new_string": "two"}))
+    };
+    let cell = |name: &str| {
+        tool("NotebookEdit", json!({"notebook_path": path(name), "cell_id": "c", "new_source": "2"}))
+    };
+    let files = ["text", "binary", "large", "dir", "gone", "gone/gone"];
+    let calls = files.map(|name| (name, edit(name, "one"))).into_iter();
+    let calls = calls.chain(["n.ipynb", "gone.ipynb"].map(|name| (name, cell(name))));
+    for (name, call) in calls {
+        let stage = Stage::new(Script::new().reply([call]).reply([text("Done.")])).await;
+        let person = Person::who(|_| Some(Answer::allow()));
+        let mut engine =
+            engine(&stage, &person, &Notes::default(), |options| options.tool_limits.edit_bytes_max = 20);
+        run(&mut engine, "Go.").await.assert_completed();
+        let words = results_in(&stage.request(2)).remove(0).2;
+        let expected = format!("{} has not been read in this session", path(name).display());
+        assert!(words.contains(&expected), "{name}: {words}");
+        assert!(person.asked().is_empty(), "{name}");
+    }
+    // Where it would make or fill a file, somebody is asked first.
+    for call in [edit("text", ""), tool("Write", json!({"file_path": path("large"), "content": "new"}))] {
+        let stage = Stage::new(Script::new().reply([call]).reply([text("Done.")])).await;
+        let person = Person::who(|_| Some(Answer::allow()));
+        run(&mut engine(&stage, &person, &Notes::default(), |_| {}), "Go.").await.assert_completed();
+        assert_eq!(person.asked().len(), 1);
+        let (_, is_error, words) = results_in(&stage.request(2)).remove(0);
+        assert!(is_error && words.contains("Nothing was written"), "{words}");
+    }
+}
+
 /// What can happen is asked about, once, and what a rule denies is told by nothing else.
 #[tokio::test]
 async fn edits_that_can_happen_are_asked_about_and_denied_ones_say_nothing_of_the_file() {

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Bench, Ended, Ending, HookWords, access, mark_of};
 use crate::hooks::{Fired, PermissionDecision, ToolCall};
 use crate::limits::REPETITION_STUCK_AT;
 use crate::permission::{
-    Answer, Cause, Decision, Found, HookSays, Judged, Mode, Question, Update, Verdict, suggestions,
+    Access, Answer, Cause, Decision, Found, HookSays, Judged, Mode, Question, Update, Verdict, suggestions,
 };
 use crate::status::Wait;
 use crate::tools::in_order::Place;
@@ -71,7 +71,8 @@ impl Bench {
             Verdict::Deny => return Err(self.refuse(call, decision, cx, hooks).await),
             Verdict::Ask => {}
         }
-        let judged = ToolCx { judged: found.real().map(Path::to_path_buf), ..cx.clone() };
+        let may_look = self.may_look(&touches, cx);
+        let judged = ToolCx { judged: found.real().map(Path::to_path_buf), may_look, ..cx.clone() };
         if let Some(answer) = tool.refusal(&call.input, &judged).await {
             return Ok(Permit::Fails(answer));
         }
@@ -242,6 +243,17 @@ fn in_the_users_place(mut fired: Fired, hooks: &mut HookWords) -> Option<Answer>
         PermissionDecision::Allow => Answer::Allow { updated_input, updates },
         _ => Answer::Deny { message: decision.reason.unwrap_or_default(), interrupt },
     })
+}
+
+impl Bench {
+    /// Whether a look at what a call would change needs no question.
+    fn may_look(&self, touches: &Access, cx: &ToolCx) -> bool {
+        let Access::Edit(path) = touches else { return true };
+        let (input, access) = (json!({"file_path": path}), Access::Read(path.clone()));
+        let call =
+            Judged { tool: "Read", input: &input, access: &access, cwd: &cx.cwd, hook: HookSays::Nothing };
+        self.permissions.gate().judge(&call).is_allowed()
+    }
 }
 
 /// Why a call was not made that somebody would have had to be asked about, and the way out, if there is one.

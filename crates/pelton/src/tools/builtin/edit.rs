@@ -64,15 +64,17 @@ impl Tool for EditTool {
     fn refusal<'a>(&'a self, input: &Value, cx: &'a ToolCx) -> BoxFuture<'a, Option<Output>> {
         let Ok(input) = parse(input) else { return Box::pin(ready(None)) };
         let target = cx.target(&input.file_path);
-        let (files, limits) = (cx.files.clone(), cx.limits.clone());
+        let (files, limits, may_look) = (cx.files.clone(), cx.limits.clone(), cx.may_look);
         let work = move || {
             let path = target.path.as_path();
             let found = match input.old_string.is_empty() {
                 _ if is_notebook(path) => Err(notebook(path)),
+                true if !may_look => Ok(()),
                 true => match Place::find(&target) {
                     Ok(place) => found_to_fill(Ok(&place), path).map(drop),
                     Err(error) => found_to_fill(Err(error), path).map(drop),
                 },
+                false if is_unread(&target, &files, may_look) => Err(unread(path)),
                 false => prepared(&target, &input, &files, &limits).map(drop),
             };
             found.err()
@@ -107,6 +109,23 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
         ));
     }
     Ok(input)
+}
+
+/// Whether it is certain without reading a file that this session has not. Where a look at it would need a question, nothing is found out
+/// about one that was not read, not even whether it is there.
+fn is_unread(target: &Target, files: &FileMemory, may_look: bool) -> bool {
+    let place = Place::find(target);
+    match &place {
+        Ok(place) if files.remembers(place.path()) => false,
+        _ if !may_look => true,
+        // Whoever prepares the edit says what is wrong with a place that cannot be opened.
+        Ok(place) => place.open().is_ok_and(|(_, found)| !files.may_be_copy(found.metadata.size())),
+        Err(_) => false,
+    }
+}
+
+fn unread(path: &Path) -> String {
+    not_written(path, "has not been read in this session. Read it first")
 }
 
 /// An edit that can be made as things are now.
@@ -154,7 +173,7 @@ fn prepared(
                 "was read only in part. Read the lines to change, with an offset, first",
             ));
         }
-        Known::Never => return Err(not_written(path, "has not been read in this session. Read it first")),
+        Known::Never => return Err(unread(path)),
     };
 
     let searched = Searched::new(&original, encoding);

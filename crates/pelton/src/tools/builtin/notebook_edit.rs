@@ -96,8 +96,16 @@ impl Tool for NotebookEditTool {
             Err(InvalidInput(why)) => return Box::pin(ready(Some(Output::unusable(why)))),
         };
         let target = cx.target(&input.notebook_path);
-        let files = cx.files.clone();
-        Box::pin(refused_by(move || read(&target, &input, &files).err()))
+        let (files, may_look) = (cx.files.clone(), cx.may_look);
+        let work = move || {
+            // Where a look at it would need a question, nothing is found out about one that was not read.
+            let is_known = may_look || Place::find(&target).is_ok_and(|place| files.remembers(place.path()));
+            if !is_known {
+                return Some(not_written(&target, UNREAD));
+            }
+            read(&target, &input, &files).err()
+        };
+        Box::pin(refused_by(work))
     }
 
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
@@ -146,6 +154,8 @@ fn complete(input: Input) -> Result<Input, InvalidInput> {
     Ok(input)
 }
 
+const UNREAD: &str = "has not been read in this session. Read it first";
+
 /// A notebook as it was found.
 struct Opened {
     place: Place,
@@ -157,7 +167,7 @@ struct Opened {
 fn read(target: &Target, input: &Input, files: &FileMemory) -> Result<Opened, String> {
     let shown = target.path.display();
     let refused = |error: DiskError| format!("{shown} {error}.");
-    let not_written = |why: &str| format!("{shown} {why}. Nothing was written.");
+    let not_written = |why: &str| not_written(target, why);
     let place = Place::find(target).map_err(refused)?;
     let (file, found) = place.open().map_err(refused)?;
     if found.metadata.len() > NOTEBOOK_BYTES_MAX {
@@ -170,7 +180,7 @@ fn read(target: &Target, input: &Input, files: &FileMemory) -> Result<Opened, St
     let known = files.recall(place.path(), content);
     // Nothing is told of a notebook that was not read.
     if known == Known::Never {
-        return Err(not_written("has not been read in this session. Read it first"));
+        return Err(not_written(UNREAD));
     }
     let notebook = Notebook::read(&text[mark_of(&text)..])
         .map_err(|why| not_written(&format!("is no notebook: {why}")))?;
@@ -192,6 +202,10 @@ fn read(target: &Target, input: &Input, files: &FileMemory) -> Result<Opened, St
         return Err(not_written("is read-only"));
     }
     Ok(Opened { place, found, text })
+}
+
+fn not_written(target: &Target, why: &str) -> String {
+    format!("{} {why}. Nothing was written.", target.path.display())
 }
 
 /// How many bytes of a file mark how it is written.

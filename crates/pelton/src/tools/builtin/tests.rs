@@ -40,6 +40,7 @@ impl Bench {
             call_id: "toolu_1".into(),
             cwd: work.clone(),
             judged: None,
+            may_look: true,
             roots: [work.clone()].into(),
             readable: Readable::everything(),
             env: [variable("PATH", "/usr/local/bin:/usr/bin:/bin"), variable("HOME", work.to_str().unwrap())]

@@ -57,10 +57,14 @@ impl Tool for WriteTool {
     fn refusal<'a>(&'a self, input: &Value, cx: &'a ToolCx) -> BoxFuture<'a, Option<Output>> {
         let Ok(input) = parse(input) else { return Box::pin(ready(None)) };
         let target = cx.target(&input.file_path);
-        let (files, limits) = (cx.files.clone(), cx.limits.clone());
+        let (files, limits, may_look) = (cx.files.clone(), cx.limits.clone(), cx.may_look);
         let work = move || {
             let path = target.path.as_path();
             let found = match Place::find(&target) {
+                // Of what was not read, and would not be without a question, nothing is said beforehand.
+                found if !may_look && !found.as_ref().is_ok_and(|place| files.remembers(place.path())) => {
+                    return None;
+                }
                 Ok(place) => there(Ok(&place), path, &input.content, &files, &limits),
                 Err(error) => there(Err(error), path, &input.content, &files, &limits),
             };
@@ -129,6 +133,14 @@ fn there(
     if found.metadata.size() > limits.edit_bytes_max {
         return Err(format!("{shown} is larger than {} bytes: too large to replace.", limits.edit_bytes_max));
     }
+    let unread = || {
+        format!("{shown} exists and has not been read in this session. Read it first. Nothing was written.")
+    };
+    let size = found.metadata.size();
+    let may_be_known = files.remembers(place.path()) || files.may_be_copy(size);
+    if size > 0 && size != content.len() as u64 && !may_be_known {
+        return Err(unread());
+    }
     let mut original = Vec::new();
     file.read_to_end(&mut original).map_err(|error| refused(error.into()))?;
     if original == content.as_bytes() {
@@ -143,7 +155,7 @@ fn there(
         }
         Known::Changed { .. } => Some("changed since it was read. Read it again first"),
         Known::Lines(_) | Known::FirstPage => Some("was read only in part. Read the rest first, or use Edit"),
-        Known::Never => Some("exists and has not been read in this session. Read it first"),
+        Known::Never => return Err(unread()),
     };
     if let Some(why_not) = why_not {
         return Err(format!("{shown} {why_not}. Nothing was written."));
