@@ -24,6 +24,26 @@ pub(in super::super) enum Removal {
     IfUnset(String),
 }
 
+impl Removal {
+    /// The same in another directory, if that makes a difference.
+    pub fn below(&self, dir: &str) -> Option<Self> {
+        let is_plain = !dir.contains(['*', '?', '[', '\\']);
+        let inside = |files: &Files| match files {
+            Files::Named(path) if !path.starts_with('/') => Some(Files::Named(format!("{dir}/{path}"))),
+            Files::Matching(path) if !path.starts_with('/') && is_plain => {
+                Some(Files::Matching(format!("{dir}/{path}")))
+            }
+            _ => None,
+        };
+        match self {
+            Self::Of(files) => inside(files).map(Self::Of),
+            Self::Found(files) => inside(files).map(Self::Found),
+            Self::FoundSome(files) => inside(files).map(Self::FoundSome),
+            Self::UnderVariable(_) | Self::IfUnset(_) => None,
+        }
+    }
+}
+
 pub(super) const TOP_OF_REPOSITORY: &str = "git rev-parse --show-toplevel";
 
 /// Tests of `find` that leave most files alone.
@@ -141,7 +161,7 @@ fn said(arg: &Arg) -> Vec<Arg> {
             let text = inside.trim_start();
             let said = text.strip_prefix("echo ").or_else(|| text.strip_prefix("printf "));
             let mut words = said.map(words_of).unwrap_or_else(|| led_to(text));
-            if let Output::Text(text) = output_of_line(text) {
+            if let Some(text) = output_of_line(text).text() {
                 words.extend(text.split_whitespace().map(Arg::certain));
             }
             words
