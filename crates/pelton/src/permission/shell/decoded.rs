@@ -124,7 +124,7 @@ impl Following<'_> {
         let inside = script.commands[at - count..at].iter().filter(|other| !other.words.is_empty());
         let outputs: Vec<Output> =
             inside.filter(is_last).map(|command| self.output(command, script)).collect();
-        one_behind_the_other(outputs)
+        one_behind_the_other(&outputs)
     }
 
     /// What a command in a function reads: what those who call the function are handed.
@@ -192,7 +192,9 @@ impl Following<'_> {
             .commands
             .iter()
             .filter(|it| it.place.in_function && !it.place.in_substitution && !it.words.is_empty());
-        one_behind_the_other(inside.filter(is_last).map(|command| self.output(command, script)).collect())
+        let outputs: Vec<Output> =
+            inside.filter(is_last).map(|command| self.output(command, script)).collect();
+        one_behind_the_other(&outputs)
     }
 
     /// What `printf` makes of these words.
@@ -285,7 +287,7 @@ impl Following<'_> {
 }
 
 /// What commands write one behind the other.
-fn one_behind_the_other(outputs: Vec<Output>) -> Output {
+fn one_behind_the_other(outputs: &[Output]) -> Output {
     if outputs.contains(&Output::Hidden) {
         return Output::Hidden;
     }
