@@ -52,7 +52,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let opened = if is_plain { Terminal::plain(out) } else { Terminal::open(out, on_narrowing) };
     let mut terminal = opened.map_err(unusable)?;
     let mut after = After::default();
-    let sat = sit(&mut terminal, wanted, opening, env, &mut signals, &mut after).await;
+    let sat = Box::pin(sit(&mut terminal, wanted, opening, env, &mut signals, &mut after)).await;
     // Whatever is told from here on is told on a terminal that is as it was.
     terminal.give().await;
     after.untold.iter().for_each(|line| tell(line));

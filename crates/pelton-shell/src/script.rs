@@ -64,6 +64,8 @@ pub struct Assignment {
     pub kind: AssignmentKind,
     /// The value; for arrays all that stands between the parentheses, never literal.
     pub value: Word,
+    /// What an array is filled with, each element without its subscript.
+    pub elements: Vec<Word>,
 }
 
 /// How a variable gets its value.

@@ -337,3 +337,16 @@ fn what_rides_on_an_option_is_hidden_unless_it_is_usual() {
         assert!(further_commands(&first(text)).hidden, "{text}");
     }
 }
+
+#[test]
+fn git_runs_what_stands_behind_for_each_repo_and_in_addresses() {
+    for (text, command) in [
+        ("git for-each-repo --config=x -- -c alias.z='!rm x' z", "git -c alias.z='!rm x' z"),
+        ("git for-each-repo --config x --keep-going push", "git push"),
+        ("git archive --remote='ext::rm x' HEAD", "rm x"),
+        ("git fetch 'ext::rm x'", "rm x"),
+    ] {
+        let (commands, _) = further(text);
+        assert!(commands.iter().any(|it| it == command), "{text}: {commands:?}");
+    }
+}

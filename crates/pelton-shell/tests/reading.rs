@@ -398,3 +398,23 @@ fn found_a_backslash_in_an_array_in_a_substitution_is_unclear() {
         assert!(pelton_shell::read(command).is_ok(), "{command}");
     }
 }
+
+#[test]
+fn arrays_are_filled_with_the_words_of_all_their_lines_without_comments_and_subscripts() {
+    for (command, elements) in [
+        ("a=(x y)", vec!["x", "y"]),
+        ("a=(\n  x # one\n  y # two\n)", vec!["x", "y"]),
+        ("a+=(x\nif\ny=z)", vec!["x", "if", "y=z"]),
+        ("a=([0]=x [k]='y z' [2]=)", vec!["x", "y z", ""]),
+        ("a=({x,y}.rs)", vec!["x.rs", "y.rs"]),
+        ("a=()", vec![]),
+    ] {
+        let script = read(command).unwrap();
+        let found = &script.commands[0].assignments[0].elements;
+        let found: Vec<&str> = found.iter().map(|word| word.literal().unwrap()).collect();
+        assert_eq!(found, elements, "{command}");
+    }
+    let script = read("a=(x\n\"$(y)\")").unwrap();
+    let elements = &script.commands[0].assignments[0].elements;
+    assert_eq!(elements.iter().map(|word| word.literal()).collect::<Vec<_>>(), [Some("x"), None]);
+}

@@ -508,6 +508,12 @@ pub const ENTRIES_JUDGED_MAX: usize = 100_000;
 pub const DIRECTORIES_JUDGED_MAX: usize = 8;
 /// Commands of one line that are judged; with more the line is not understood.
 pub const COMMANDS_JUDGED_MAX: usize = 500;
+/// Texts of one line that shells get, and that are judged as lines of their own; with more it hides what it runs.
+pub const TEXTS_JUDGED_MAX: usize = 100;
+/// How long all of them together may be.
+pub const TEXTS_JUDGED_BYTES_MAX: usize = 40_000;
+/// How often a text may hold another that a shell gets.
+pub const TEXTS_IN_TEXTS_MAX: usize = 4;
 /// Rules that are suggested for one line.
 pub const RULES_SUGGESTED_MAX: usize = 5;
 

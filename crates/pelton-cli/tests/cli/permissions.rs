@@ -353,6 +353,58 @@ fn what_goes_to_a_file_is_told_as_allowed_by_whoever_allows_that() {
     assert!(told(&["--allowedTools", "Edit(new.txt)"]).contains("Edit(new.txt)"));
 }
 
+/// Files that a search finds by how their names end are shown beside a guarded one, unless a blank in a name makes another name of it.
+#[test]
+fn a_search_for_names_of_an_ending_finds_no_guarded_file_of_another() {
+    let rules = json!({"deny": ["Read(./.env)"]});
+    let lines = ["find . -name '*.rs' | xargs wc -l", "for f in $(find . -name '*.rs'); do wc -l $f; done"];
+    let whole = ["find . -name '*.rs' -print0 | xargs -0 wc -l", "find . -name '*.rs' -exec wc -l {} +"];
+    judged(&place(), "default", &rules, &[lines, whole].concat(), "allow");
+    let blank = place();
+    blank.put(".env x.rs", "x\n");
+    judged(&blank, "default", &rules, &lines, "ask");
+    judged(&blank, "default", &rules, &whole, "allow");
+    let linked = place();
+    std::os::unix::fs::symlink("../.env", linked.work().join("src/x.rs")).unwrap();
+    judged(&linked, "default", &rules, &[lines, whole].concat(), "ask");
+}
+
+#[test]
+fn what_texts_arrays_numbers_and_decoders_really_say_is_no_way_around() {
+    check("reviewed_reach.jsonl", 150);
+}
+
+#[test]
+fn work_with_texts_arrays_and_numbers_is_not_asked_about() {
+    check("reviewed_looks.jsonl", 60);
+}
+
+/// The same where files are changed, and where a search hands the pattern on.
+#[test]
+fn patterns_are_options_also_where_files_are_changed_or_a_search_runs_the_program() {
+    let edits = ["sed -i s/a/b/ *.md", "sed -i s/a/b/ *.md && sed -i s/c/d/ *.txt", "sed -i -e s/a/b/ *.md"];
+    let searches = [
+        "find src -name x -exec sed -n 1p {} *.md \\;",
+        "find src -name x -exec sort {} *.md \\;",
+        "find src -name x -exec sort *.md {} +",
+        "fd x src -x sed -n 1p {} *.md",
+    ];
+    judged(&place(), "acceptEdits", &json!({}), &edits, "allow");
+    judged(&place(), "default", &json!({}), &searches, "allow");
+    let named = place();
+    named.put("-e1e touch pwned;: .md", "x\n");
+    judged(&named, "acceptEdits", &json!({}), &edits, "ask");
+    judged(&named, "default", &json!({}), &searches, "ask");
+    let written = [
+        "echo x > ./-e1e.md; sed -i s/a/b/ *.md",
+        "sed -i.md s/a/b/ ./-e1e; sed -i s/a/b/ *.md",
+        "touch ./-e1e.md && sed -i s/a/b/ *.md",
+        "sed -i s/a/b/ a.txt > ./-e1e.md; sed -i s/a/b/ *.md",
+        "sed -i s/a/b/ *",
+    ];
+    judged(&place(), "acceptEdits", &json!({}), &written, "ask");
+}
+
 /// A pattern may become an option where a file is called like one; one that matches everything is asked about wherever options can do more.
 #[test]
 fn patterns_are_handed_to_programs_with_options_that_write_where_no_file_is_called_like_one() {

@@ -151,6 +151,14 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
             further.commands.push(inner(command, Vec::new(), &arguments[1..]));
             further
         }
+        // What stands behind its options are words of git's own, run in directories that a setting names.
+        Some("for-each-repo") => {
+            let mut words = vec![command.words[0].clone()];
+            words.extend_from_slice(behind_settings(arguments));
+            let mut further = Further { hidden: true, ..Further::default() };
+            further.commands.push(inner(command, Vec::new(), &words));
+            further
+        }
         Some("submodule") => match arguments.iter().position(|word| word.literal() == Some("foreach")) {
             Some(at) => {
                 let rest = &arguments[at + 1..];
@@ -211,6 +219,20 @@ fn tools(arguments: &[Word]) -> impl Iterator<Item = &str> {
     })
 }
 
+/// What stands behind the options of `for-each-repo`.
+fn behind_settings(mut words: &[Word]) -> &[Word] {
+    while let [option, rest @ ..] = words
+        && option.literal_prefix().starts_with('-')
+    {
+        words = match option.literal() {
+            Some("--") => return rest,
+            Some("--config") => rest.get(1..).unwrap_or_default(),
+            _ => rest,
+        };
+    }
+    words
+}
+
 /// Options of a sub-command that name a program.
 fn programs(command: &Command, arguments: &[Word], options: &[&str]) -> Further {
     let mut further = Further::default();
@@ -240,11 +262,15 @@ fn behind_an_x(command: &Command, arguments: &[Word]) -> Further {
     further
 }
 
-/// `ext::command` as the address of a repository is run.
+/// `ext::command` as the address of a repository is run, also where it is the value of an option.
 fn transported(command: &Command, arguments: &[Word]) -> Further {
     let mut further = Further::default();
     for word in arguments {
-        if let Some(text) = word.literal().and_then(|text| text.strip_prefix("ext::")) {
+        let address = |text: &'_ str| match text.strip_prefix('-').and_then(|option| option.split_once('=')) {
+            Some((_, value)) => value.strip_prefix("ext::").map(str::to_owned),
+            None => text.strip_prefix("ext::").map(str::to_owned),
+        };
+        if let Some(text) = word.literal().and_then(address) {
             // A blank that belongs to a word is written behind a `%`.
             further.add(ridden(command, &Word::of_literal(text.replace("% ", " "))));
             further.add(Further { hidden: true, ..Further::unknown() });

@@ -176,5 +176,5 @@ fn assignment(word: &Word) -> Option<Assignment> {
         Some(text) => Word::of_literal(text.split_once('=')?.1),
         None => word.clone(),
     };
-    Some(Assignment { name: name.to_owned(), kind: AssignmentKind::Plain, value })
+    Some(Assignment { name: name.to_owned(), kind: AssignmentKind::Plain, value, elements: Vec::new() })
 }

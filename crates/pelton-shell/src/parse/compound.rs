@@ -150,7 +150,12 @@ impl Parser<'_, '_> {
         let text = self.since(start).trim_end().to_owned();
         let assignments = values
             .into_iter()
-            .map(|value| Assignment { name: name.clone(), kind: AssignmentKind::Loop, value })
+            .map(|value| Assignment {
+                name: name.clone(),
+                kind: AssignmentKind::Loop,
+                value,
+                elements: Vec::new(),
+            })
             .collect();
         let command = Command { text, assignments, place: self.place, ..Command::default() };
         self.found.drafts.insert(index, Draft { command, documents: Vec::new() });

@@ -2,7 +2,7 @@
 
 use crate::expand::Piece;
 use crate::script::{DoubtKind, Place, Unclear};
-use crate::word::Part;
+use crate::word::{Part, Word};
 
 use super::{Parser, Read, is_break, is_name};
 
@@ -35,14 +35,14 @@ pub(super) struct Lexed {
     pub(super) pieces: Vec<Piece>,
     /// It began with `name[…]=`; the subscript is not among the pieces.
     pub(super) element: bool,
-    /// It was `name=(…)`.
-    pub(super) array: bool,
+    /// It was `name=(…)`, with these elements.
+    pub(super) array: Option<Vec<Word>>,
 }
 
 impl Parser<'_, '_> {
     pub(super) fn pieces(&mut self, lexing: Lexing) -> Read<Lexed> {
         let start = self.at;
-        let mut lexed = Lexed { pieces: Vec::new(), element: false, array: false };
+        let mut lexed = Lexed { pieces: Vec::new(), element: false, array: None };
         let mut parentheses = 0_usize;
         while let Some(byte) = self.peek() {
             let pieces = &mut lexed.pieces;
@@ -81,7 +81,7 @@ impl Parser<'_, '_> {
                 byte if parentheses > 0 && is_break(byte) => self.ordinary(pieces),
                 b'(' if matches!(lexing, Lexing::Command | Lexing::Declaration) && awaits_array(pieces) => {
                     let start = self.at;
-                    self.deeper(Self::array)?;
+                    let elements = self.deeper(Self::array)?;
                     // Bash reads a substitution twice, and loses the backslashes of arrays in between: what was quoted ends
                     // commands then, and the lines behind it run.
                     let inside = self.text.get(start..self.at).unwrap_or_default();
@@ -89,7 +89,7 @@ impl Parser<'_, '_> {
                         return Err(Unclear::Syntax("a backslash in an array inside of a substitution"));
                     }
                     pieces.push(Piece::Special(Part::Array));
-                    lexed.array = true;
+                    lexed.array = Some(elements);
                     if !self.peek().is_none_or(is_break) || self.peek() == Some(b'(') {
                         return Err(Unclear::Syntax("something glued to an array"));
                     }
@@ -193,13 +193,14 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// `(…)` of an array.
-    fn array(&mut self) -> Read<()> {
+    /// `(…)` of an array: its elements, each without its subscript.
+    fn array(&mut self) -> Read<Vec<Word>> {
         self.bump();
+        let mut elements = Vec::new();
         loop {
             self.blank_lines_without_documents()?;
             if self.eat(")") {
-                return Ok(());
+                return Ok(elements);
             }
             if self.peek() == Some(b'[') {
                 let start = self.at;
@@ -211,10 +212,11 @@ impl Parser<'_, '_> {
                     return Err(Unclear::Syntax("a bracket in an array"));
                 }
                 if self.peek().is_none_or(is_break) {
+                    elements.push(Word::of_literal(""));
                     continue;
                 }
             }
-            self.expanded_word()?;
+            elements.extend(self.expanded_word()?);
         }
     }
 

@@ -137,7 +137,8 @@ fn assignment(text: &str, mut lexed: Lexed) -> Result<Assignment, Vec<Piece>> {
     if !is_name(name) {
         return Err(lexed.pieces);
     }
-    let kind = match (lexed.element, lexed.array, append) {
+    let elements = lexed.array.take();
+    let kind = match (lexed.element, elements.is_some(), append) {
         (true, _, _) => AssignmentKind::Element,
         (_, true, _) => AssignmentKind::Array,
         (_, _, true) => AssignmentKind::Append,
@@ -147,5 +148,6 @@ fn assignment(text: &str, mut lexed: Lexed) -> Result<Assignment, Vec<Piece>> {
     first.drain(..=equals);
     // With a subscript that holds `=` this is not where the value begins; what is written is all there is to show then.
     let written = text.split_once('=').map_or("", |(_, value)| value);
-    Ok(Assignment { name, kind, value: crate::expand::word(written, lexed.pieces, Expansion::Value) })
+    let value = crate::expand::word(written, lexed.pieces, Expansion::Value);
+    Ok(Assignment { name, kind, value, elements: elements.unwrap_or_default() })
 }

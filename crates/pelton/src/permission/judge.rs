@@ -305,7 +305,7 @@ impl RuleSet {
             rules.iter().find(catches).map(|rule| Decision::by(verdict, rule))
         };
         match caught(&self.deny, Verdict::Deny) {
-            Some(denied) if step.worked_out => {
+            Some(denied) if step.is_worked_out() => {
                 let why = "As far as that can be worked out, a rule forbids what a shell gets from the line.";
                 return Decision { rule: denied.rule, ..Decision::question(why, Cause::Unclear) };
             }
@@ -380,7 +380,7 @@ impl RuleSet {
         if touched.may_change_anything {
             return Decision::question(TOO_MANY_LINKS, Cause::Unclear);
         }
-        if step.worked_out {
+        if step.is_worked_out() {
             return Decision::new(Verdict::Allow, "Whoever runs it is judged beside it.", Cause::ReadOnly);
         }
         if request.hook == HookSays::Vouches {

@@ -54,11 +54,12 @@ use self::numbers::Numbers;
 pub(super) use self::programs::Reach;
 pub(super) use self::removal::Removal;
 pub(super) use self::step::Step;
+pub(super) use self::step::Within;
 use self::step::{asked_about, renamed, step};
 use self::untold::{Done, Tale};
-use self::veiled::veiled;
+use self::veiled::{Run, veiled};
 use super::rule::HOLE;
-use crate::limits::COMMANDS_JUDGED_MAX;
+use crate::limits::{COMMANDS_JUDGED_MAX, TEXTS_IN_TEXTS_MAX, TEXTS_JUDGED_BYTES_MAX, TEXTS_JUDGED_MAX};
 
 /// A line, understood.
 #[derive(Debug, Default)]
@@ -102,11 +103,34 @@ pub fn is_read_only(command: &str) -> bool {
 pub(super) fn survey(command: &str) -> Result<Survey, Unclear> {
     let script = pelton_shell::read(command)?;
     let mut survey = Survey::default();
-    survey.add(&script, 0);
-    if survey.steps.len() > COMMANDS_JUDGED_MAX {
-        return Err(Unclear::TooLong);
+    survey.add(&script, &[], &mut Budget::new()).then_some(survey).ok_or(Unclear::TooLong)
+}
+
+/// How much more is looked at of a line, over all the texts in it: each may hold others, several times over.
+#[derive(Debug)]
+struct Budget {
+    commands: usize,
+    texts: usize,
+    bytes: usize,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self { commands: COMMANDS_JUDGED_MAX, texts: TEXTS_JUDGED_MAX, bytes: TEXTS_JUDGED_BYTES_MAX }
     }
-    Ok(survey)
+
+    /// Takes a command off, if one is left.
+    fn take_command(&mut self) -> Option<()> {
+        self.commands = self.commands.checked_sub(1)?;
+        Some(())
+    }
+
+    /// Takes a text off, if one of its length is left; says which of them it is.
+    fn take_text(&mut self, text: &str) -> Option<usize> {
+        self.bytes = self.bytes.checked_sub(text.len())?;
+        self.texts = self.texts.checked_sub(1)?;
+        Some(self.texts)
+    }
 }
 
 /// Whether a redirection touches no file.
@@ -121,12 +145,9 @@ pub(super) fn is_harmless(deed: &Deed) -> bool {
     }
 }
 
-/// How often a text may hold another that a shell gets.
-const TEXTS_IN_TEXTS_MAX: usize = 4;
-
 impl Survey {
-    /// Adds what a line does; `depth` says in how many others it stands as a text.
-    fn add(&mut self, script: &Script, depth: usize) {
+    /// Adds what a line does; `within` are the texts that it stands in, itself one of them. Gives whether all of it could be looked at.
+    fn add(&mut self, script: &Script, within: &[Within], budget: &mut Budget) -> bool {
         let numbers = Numbers::of(script);
         let values = Values::of(script, &numbers);
         let found = found_names(script);
@@ -136,19 +157,28 @@ impl Survey {
         // What runs for a word must be looking and nothing else, and of a kind that people look at that way: then the word is
         // no more than text.
         let mut all_inner_look = true;
-        let mut texts: Vec<String> = Vec::new();
+        let mut steps: Vec<Step> = Vec::new();
+        // The texts that they have a shell run.
+        let mut texts: Vec<(usize, Run)> = Vec::new();
         for (at, command) in script.commands.iter().enumerate() {
             let feed = feed_of(command, script);
+            let others = texts.len();
             for (args, targets) in values.rounds(at, &command.words, &command.redirections) {
-                if self.steps.len() > COMMANDS_JUDGED_MAX {
-                    return;
+                if budget.take_command().is_none() {
+                    return false;
                 }
                 let mut step = step(command, &args, &targets, feed.as_ref(), &found, script);
                 step.carries(command, script, &carried);
                 let veiled = veiled(command, &args, script, &held, &carried);
                 step.removals.extend(veiled.removals);
                 step.hides = veiled.hides;
-                texts.extend(veiled.texts);
+                step.moves = step.moves.or(veiled.moves);
+                for text in veiled.texts {
+                    // Other rounds may say the same.
+                    if !texts[others..].iter().any(|(_, known)| *known == text) {
+                        texts.push((steps.len(), text));
+                    }
+                }
                 step.holds(command, &args, &targets, &held);
                 step.untold = tale.untold(Done::Reading, command, &args, &targets);
                 step.untold_target = tale.untold(Done::Changing, command, &args, &targets);
@@ -158,15 +188,15 @@ impl Survey {
                 step.certainly_runs = step.stands_alone && certainly_runs(command);
                 let is_known = || step.look.is_some() && (is_read_by_next(command, script) || tells(&args));
                 all_inner_look &= !command.place.in_substitution || is_known();
-                self.steps.push(step);
+                steps.push(step);
             }
         }
-        passed::see_files_made(script, &mut self.steps);
+        passed::see_files_made(script, &mut steps);
         let widening = named::widening(script);
-        self.steps.iter_mut().for_each(|step| step.widening = widening);
-        self.steps.extend(script.asked_about.iter().map(asked_about));
+        steps.iter_mut().for_each(|step| step.widening = widening);
+        steps.extend(script.asked_about.iter().map(asked_about));
         if !all_inner_look {
-            for step in self.steps.iter_mut().filter(|step| step.has_commands) {
+            for step in steps.iter_mut().filter(|step| step.has_commands) {
                 step.look = None;
             }
         }
@@ -180,30 +210,40 @@ impl Survey {
         };
         let open = script.doubts.iter().filter(|doubt| !is_settled(doubt));
         self.doubts = open.map(|doubt| Open::of(doubt, script)).collect();
-        // Data that the shell evaluates once more.
-        texts.extend(
-            script.doubts.iter().filter(|doubt| evaluates(doubt)).flat_map(|doubt| inside_of(&doubt.text)),
-        );
-        texts.dedup();
-        for text in texts.iter().filter(|_| depth < TEXTS_IN_TEXTS_MAX) {
-            self.add_text(text, depth + 1);
+        let mut texts = texts.into_iter().peekable();
+        for (at, step) in steps.into_iter().enumerate() {
+            let own = self.steps.len();
+            let chain = step.chain;
+            self.steps.push(Step { within: within.to_vec(), ..step });
+            while let Some((_, text)) = texts.next_if(|(of, _)| *of == at) {
+                // Whoever makes it so long hides what is run.
+                if !self.add_text(&text, chain, within, budget) {
+                    let step = &mut self.steps[own];
+                    step.hides.get_or_insert_with(|| step.text.clone());
+                    break;
+                }
+            }
+            while texts.next_if(|(of, _)| *of == at).is_some() {}
         }
+        // Data that the shell evaluates once more.
+        let evaluated = script.doubts.iter().filter(|doubt| evaluates(doubt));
+        evaluated.flat_map(|doubt| inside_of(&doubt.text)).all(|text| {
+            let run = Run { text, in_place: true };
+            self.add_text(&run, None, within, budget)
+        })
     }
 
-    /// Adds the commands of a text that a shell gets. Where they go, no other command is.
-    fn add_text(&mut self, text: &str, depth: usize) {
-        let Ok(script) = pelton_shell::read(text) else { return };
+    /// Adds the commands of a text that a shell gets, behind the command that runs it. Gives whether all of it could be looked at.
+    fn add_text(&mut self, run: &Run, chain: Option<usize>, within: &[Within], budget: &mut Budget) -> bool {
+        let number = budget.take_text(&run.text).filter(|_| within.len() < TEXTS_IN_TEXTS_MAX);
+        let Some(number) = number else { return false };
+        // One that cannot be read has been told of where it was found.
+        let Ok(script) = pelton_shell::read(&run.text) else { return true };
+        let within = [within, &[Within { number, in_place: run.in_place, chain }]].concat();
         let mut inside = Self::default();
-        inside.add(&script, depth);
-        let alone = |step| Step {
-            worked_out: true,
-            moves: None,
-            chain: None,
-            stands_alone: false,
-            certainly_runs: false,
-            ..step
-        };
-        self.steps.extend(inside.steps.into_iter().map(alone));
+        let is_whole = inside.add(&script, &within, budget);
+        self.steps.extend(inside.steps.into_iter().map(|step| Step { certainly_runs: false, ..step }));
+        is_whole
     }
 }
 

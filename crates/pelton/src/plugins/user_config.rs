@@ -11,8 +11,6 @@ use super::{Plugin, PluginProblem};
 pub(super) struct Wanted {
     kind: Kind,
     required: bool,
-    /// Nobody but its programs is told.
-    sensitive: bool,
     /// A list of such.
     multiple: bool,
     /// A secret: programs are told it, the model is not.
@@ -52,7 +50,6 @@ pub(super) fn wanted(manifest: &Map<String, Value>) -> Result<BTreeMap<String, W
         let wanted = Wanted {
             kind,
             required: is_on("required"),
-            sensitive: is_on("sensitive"),
             multiple: is_on("multiple"),
             sensitive: is_on("sensitive"),
             range: (entry.get("min").and_then(Value::as_f64), entry.get("max").and_then(Value::as_f64)),

@@ -22,6 +22,8 @@ pub(super) struct Unwanted<'a> {
     pub deed: Deed,
     /// Links are followed.
     pub follows: bool,
+    /// How the names end of those files that are shown, if not all are.
+    pub only_ending: Option<&'a str>,
     /// Names are split at blanks, or may be taken for options.
     pub splits: bool,
 }
@@ -43,11 +45,20 @@ impl Unwanted<'_> {
                 if count > ENTRIES_JUDGED_MAX {
                     return true;
                 }
-                if self.splits && turns_into_words(entry.file_name().as_encoded_bytes()) {
+                let name = entry.file_name();
+                let name = name.as_encoded_bytes();
+                // What stands before a blank does not end as the name does.
+                let loses_end = || self.only_ending.is_some() && name.iter().any(u8::is_ascii_whitespace);
+                if self.splits && (turns_into_words(name) || loses_end()) {
                     return true;
                 }
                 let Ok(kind) = entry.file_type() else { return true };
                 let path = entry.path();
+                let is_shown = self.only_ending.is_none_or(|ending| name.ends_with(ending.as_bytes()));
+                // What leads to a directory may be gone through by its name.
+                if !is_shown && !kind.is_dir() && !path.is_dir() {
+                    continue;
+                }
                 if kind.is_symlink() {
                     match self.linked(&path) {
                         Linked::Away => return true,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::judge::Touched;
 use super::super::place::{Here, Place};
-use super::super::shell::{Files, Look, Move, Step};
+use super::super::shell::{Files, Look, Move, Step, Within};
 use super::patterns::matching;
 use super::place;
 use super::repository::is_same_repository;
@@ -37,7 +37,18 @@ pub(super) struct Dirs {
     pub goes_deep: bool,
     /// The line itself may make what git takes for a repository.
     pub may_make_repository: bool,
+    /// Where it was when the texts began that are being run, from the outermost to the innermost.
+    pub outside: Vec<Outside>,
     pub follower: Follower,
+}
+
+/// Where a line was when a text of it began to be run.
+pub(super) struct Outside {
+    within: Within,
+    all: Vec<PathBuf>,
+    been: Vec<PathBuf>,
+    sure: Option<(usize, Vec<PathBuf>)>,
+    is_lost: bool,
 }
 
 impl Dirs {
@@ -45,10 +56,45 @@ impl Dirs {
         place(path, &self.follower).ok()
     }
 
-    /// Whether no file is called like an option where a pattern of the command would find it.
-    pub fn hold_no_options(&self, step: &Step) -> bool {
-        let patterns = step.look.iter().flat_map(|look| &look.dashless);
-        patterns.into_iter().all(|files| match files {
+    /// Goes into the texts that a command stands in, and out of those that it does not.
+    pub fn enter(&mut self, step: &Step) {
+        let is_in = |(outside, within): &(&Outside, &Within)| outside.within == **within;
+        let same = self.outside.iter().zip(&step.within).take_while(is_in).count();
+        while self.outside.len() > same {
+            self.leave();
+        }
+        for &within in &step.within[same..] {
+            let known = self.sure.as_ref().filter(|(chain, _)| within.chain == Some(*chain));
+            let start = known.map_or_else(|| self.all.clone(), |(_, dirs)| dirs.clone());
+            self.outside.push(Outside {
+                within,
+                all: std::mem::replace(&mut self.all, start),
+                been: self.been.clone(),
+                sure: self.sure.take(),
+                is_lost: self.is_lost,
+            });
+        }
+    }
+
+    /// Goes out of a text. What the shell of the line itself runs may have taken it elsewhere.
+    fn leave(&mut self) {
+        let Some(Outside { within, all, been, sure, is_lost }) = self.outside.pop() else { return };
+        if !within.in_place || self.been == been && self.is_lost == is_lost {
+            (self.all, self.been, self.sure, self.is_lost) = (all, been, sure, is_lost);
+            return;
+        }
+        self.sure = None;
+        let gone_to = std::mem::replace(&mut self.all, all);
+        for dir in gone_to {
+            if !self.all.contains(&dir) {
+                self.all.push(dir);
+            }
+        }
+    }
+
+    /// Whether no file is called like an option where one of these patterns would find it.
+    pub fn hold_no_options(&self, patterns: &[Files]) -> bool {
+        patterns.iter().all(|files| match files {
             Files::Matching(pattern) => self.all.iter().all(|dir| {
                 let is_option = |path: &PathBuf| {
                     let name = path.strip_prefix(dir).unwrap_or(path);

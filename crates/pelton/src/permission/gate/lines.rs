@@ -35,14 +35,17 @@ impl Gate {
             all_look: survey.steps.iter().all(Step::writes_nothing),
             goes_deep: survey.steps.iter().any(|step| step.widening == Widening::Deep),
             may_make_repository: false,
+            outside: Vec::new(),
             follower: Follower::default(),
         };
         let all_look = dirs.all_look;
+        let makes_no_names = survey.steps.iter().all(Step::makes_no_names);
         let restricts = self.rules.restricting().any(rule::Rule::is_about_files);
         survey
             .steps
             .iter()
             .map(|step| {
+                dirs.enter(step);
                 let known = dirs.known_to(step).map(|known| std::mem::replace(&mut dirs.all, known));
                 let mut touched = self.touched_by(step, &dirs, here);
                 // For rules that restrict it may be wherever the line has been: `cd x || cat y`.
@@ -52,9 +55,10 @@ impl Gate {
                     dirs.all = certain;
                 }
                 if let Some(look) = step.look.as_ref().filter(|_| touched.looks_at.is_some()) {
-                    let does_more = !(look.dashless.is_empty() || all_look && dirs.hold_no_options(step))
+                    let does_more = !(look.dashless.is_empty()
+                        || all_look && dirs.hold_no_options(&look.dashless))
                         || !all_look && (look.minds_names || !look.steered_by.is_empty())
-                        || dirs.hold(look.steered_by, &self.base.home)
+                        || dirs.hold(&look.steered_by, &self.base.home)
                         || step.runs_git && dirs.may_be_repositories();
                     if does_more {
                         touched.does_more_than_look();
@@ -65,6 +69,8 @@ impl Gate {
                         touched.does_more_than_look();
                     }
                 }
+                let are_files = || makes_no_names && dirs.hold_no_options(&step.dashless);
+                touched.all_edits_known &= step.dashless.is_empty() || are_files();
                 let makes_head = |place: &Place| {
                     place.given.file_name().is_some_and(|name| name.eq_ignore_ascii_case(REPOSITORY_MARK))
                 };
@@ -194,7 +200,9 @@ impl Gate {
                 let entered: Vec<Place> = places.iter().flatten().filter(is_entered).cloned().collect();
                 let deed = rule::Deed::Read;
                 let splits = look.splits;
-                let unwanted = Unwanted { rules: &self.rules, here, guarded, deed, follows, splits };
+                let only_ending = look.only_ending.as_deref();
+                let unwanted =
+                    Unwanted { rules: &self.rules, here, guarded, deed, follows, only_ending, splits };
                 unwanted.is_below(&entered)
             };
             touched.shows_unnamed = match look.reach {
@@ -241,7 +249,7 @@ impl Gate {
         }
         if !is_understood && has_guards {
             touched.may_hold.extend(self.held_in(&step.may_hold, |_| true, dirs));
-            for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
+            for path in step.may_name.iter().flat_map(|files| self.paths_by_letters(files, dirs)) {
                 match place(&path, &dirs.follower) {
                     Ok(place) => touched.may_name.push(place),
                     Err(error) => {
@@ -333,8 +341,15 @@ impl Gate {
     fn reach_guarded(&self, places: &[Place], deed: rule::Deed, here: &Here) -> bool {
         let is_entered = |place: &&Place| place.kind == Kind::Directory;
         let entered: Vec<Place> = places.iter().filter(is_entered).cloned().collect();
-        let unwanted =
-            Unwanted { rules: &self.rules, here, guarded: true, deed, follows: false, splits: false };
+        let unwanted = Unwanted {
+            rules: &self.rules,
+            here,
+            guarded: true,
+            deed,
+            follows: false,
+            only_ending: None,
+            splits: false,
+        };
         !entered.is_empty() && unwanted.is_below(&entered)
     }
 
@@ -393,8 +408,22 @@ impl Gate {
     /// Where paths lead that the system cannot follow yet: behind a directory that is not there `..` leads nowhere, but the line
     /// may make that directory. For what restricts, never for what allows.
     fn by_letters(&self, files: &Files, dirs: &Dirs) -> Vec<Place> {
-        let paths = self.paths(files, dirs).unwrap_or_default();
+        let paths = self.paths_by_letters(files, dirs);
         paths.iter().filter_map(|path| dirs.place(&normalised(path))).collect()
+    }
+
+    /// The paths of these files. Where a repository begins, what lies there decides, whatever git says of it.
+    fn paths_by_letters(&self, files: &Files, dirs: &Dirs) -> Vec<PathBuf> {
+        match (self.paths(files, dirs), files) {
+            (Some(paths), _) => paths,
+            (None, Files::InRepository { rest, .. }) => {
+                let begins = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok();
+                let top = |dir: &PathBuf| dir.ancestors().find(begins).map(|top| top.join(rest));
+                let tops = dirs.all.iter().filter_map(top);
+                tops.chain([dirs.start.join(rest)]).collect()
+            }
+            (None, _) => Vec::new(),
+        }
     }
 
     /// Where these files are, from every directory it may be. `None` if one cannot be followed.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pelton_shell::{Assignment, AssignmentKind, Command, DoubtKind, Part, Redirection, Script, Word};
 
 use super::super::rule::HOLE;
-use super::carried::{is_value_of, words_of};
+use super::carried::is_value_of;
 use super::git;
 use super::numbers::{self, Numbers, names_in};
 use super::removal::TOP_OF_REPOSITORY;
@@ -78,14 +78,21 @@ impl Arg {
         &self.parts
     }
 
-    /// What it says with some number in the place of each that is not certain but is one.
-    pub fn with_numbers(&self) -> Option<String> {
-        let said = |part: &Part| match part {
-            Part::Literal(text) => Some(text.clone()),
-            Part::Arithmetic => Some("1".to_owned()),
-            _ => None,
-        };
-        self.literal.clone().or_else(|| self.parts.iter().map(said).collect())
+    /// What it says with some number in the place of each that is not certain but is one, where that is `fine` behind what it
+    /// says before.
+    pub fn with_numbers(&self, fine: impl Fn(&str) -> bool) -> Option<String> {
+        if self.literal.is_some() {
+            return self.literal.clone();
+        }
+        let mut said = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => said.push_str(text),
+                Part::Arithmetic if fine(&said) => said.push('1'),
+                _ => return None,
+            }
+        }
+        Some(said)
     }
 
     /// The text with a hole for every part that is not certain.
@@ -300,6 +307,14 @@ impl Arg {
         self.filled(value, |part| is_value_of(part, variable))
     }
 
+    /// One word of this and what is put behind it.
+    pub fn followed_by(&self, more: &Self) -> Self {
+        let empty = vec![Part::Literal(String::new())];
+        let both: Vec<Part> = self.parts.iter().chain(&more.parts).cloned().collect();
+        // Parts that stand beside each other become one.
+        Self::new(format!("{}{}", self.written, more.written), empty).filled(&both, |_| true)
+    }
+
     /// Whether it is what a text for a shell was given along with: `$1`, `"$@"`.
     pub fn is_given(&self) -> bool {
         let is_given =
@@ -393,9 +408,13 @@ pub(in super::super) enum Files {
 impl Files {
     /// The same as seen from another directory, if that makes a difference.
     pub fn below(&self, dir: &str) -> Option<Self> {
+        // The name of the directory is none of the pattern.
+        let is_plain = !dir.contains(['*', '?', '[', '\\']);
         match self {
             Self::Named(path) if !path.starts_with('/') => Some(Self::Named(format!("{dir}/{path}"))),
-            Self::Matching(path) if !path.starts_with('/') => Some(Self::Matching(format!("{dir}/{path}"))),
+            Self::Matching(path) if !path.starts_with('/') && is_plain => {
+                Some(Self::Matching(format!("{dir}/{path}")))
+            }
             _ => None,
         }
     }
@@ -611,10 +630,8 @@ fn elements_gone_through(
     let [filled] = before[at].assignments.as_slice() else { return None };
     (filled.kind == AssignmentKind::Array && is_for_good(&before[at], next_outside(at, script)))
         .then_some(())?;
-    let inside = filled.value.text().trim_start_matches('=').strip_prefix('(')?.strip_suffix(')')?;
-    let elements = words_of(inside)
-        .into_iter()
-        .map(|word| word.literal().map(|text| vec![Part::Literal(text.to_owned())]));
+    let elements =
+        filled.elements.iter().map(|word| word.literal().map(|text| vec![Part::Literal(text.to_owned())]));
     elements.collect::<Option<Vec<_>>>().filter(|elements| !elements.is_empty())
 }
 

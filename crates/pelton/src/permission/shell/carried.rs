@@ -126,28 +126,26 @@ fn loose_words(script: &Script) -> Vec<Arg> {
     for command in &script.commands {
         let arrays = command.assignments.iter().filter(|it| it.kind == AssignmentKind::Array);
         for array in arrays {
-            let inside = array
-                .value
-                .text()
-                .trim_start_matches(['+', '='])
-                .trim_start_matches('(')
-                .trim_end_matches(')');
-            words.extend(words_of(inside));
+            words.extend(array.elements.iter().map(Arg::of));
         }
         if matches!(command.name(), Some("mapfile" | "readarray" | "read")) {
             words.extend(words_read(command, script));
         }
+        // `declare -a a=(…)`
+        let declared = command.words.iter().filter(|word| word.parts().contains(&Part::Array));
+        let inside = declared.filter_map(|word| word.text().split_once("=(")?.1.strip_suffix(')'));
+        words.extend(inside.flat_map(words_of));
         let gives = command.name() == Some("set") || has_function && !command.place.in_function;
         words.extend(command.words.iter().skip(1).filter(|_| gives).map(Arg::of));
     }
     words
 }
 
-/// A text as words of a command.
+/// A text as words of a command. Those of all its lines count, for where it is divided into words a new line is a blank.
 pub(super) fn words_of(text: &str) -> Vec<Arg> {
     let Ok(script) = pelton_shell::read(&format!("echo {text}")) else { return Vec::new() };
-    let words = script.commands.first().map(|command| command.words.as_slice()).unwrap_or_default();
-    words.iter().skip(1).map(Arg::of).collect()
+    let words = script.commands.iter().flat_map(|command| &command.words);
+    words.skip(1).map(Arg::of).collect()
 }
 
 pub(super) fn is_value_of(part: &Part, variable: &str) -> bool {
@@ -199,7 +197,7 @@ fn fed_words(command: &Command, script: &Script) -> Vec<Arg> {
     let said = stage_before(command, script).filter(|args| is_named(args, &["echo", "printf"]));
     let mut words: Vec<Arg> = said.into_iter().flat_map(|args| args.into_iter().skip(1)).collect();
     words.extend(texts_beside(command));
-    if let Output::Text(text) = output_before(command, script) {
+    if let Some(text) = output_before(command, script).text() {
         words.extend(text.split_whitespace().map(Arg::certain));
     }
     // `parallel rm ::: names`.

@@ -1,21 +1,38 @@
 //! Texts that a line passes through other programs before a shell runs them: `echo cm0gLXJmIC8= | base64 -d | sh`. What programs make of
 //! a text that stands in the line is worked out where they are known for one thing; otherwise the line hides what it runs.
 
-use pelton_shell::{Command, Part, RedirectionKind, Script, Stage, has_language};
+mod programs; // what each of them makes of it
 
+use pelton_shell::{
+    Assignment, AssignmentKind, Command, DoubtKind, Part, Redirection, RedirectionKind, Script, Stage,
+    has_language,
+};
+
+use self::programs::{echoed, goes_by_lines, passed_on, printed};
 use super::arg::Arg;
 use super::launch::base_name;
-use crate::limits::FILLED_WORD_BYTES_MAX;
 
 /// What a command writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Output {
     /// This.
     Text(String),
+    /// Some of these lines, in any order.
+    Lines(String),
     /// Something that is made of a text in the line, and that only running it would tell.
     Hidden,
     /// Something that does not stand in the line.
     Elsewhere,
+}
+
+impl Output {
+    /// What stands in it, or may do so.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) | Self::Lines(text) => Some(text),
+            Self::Hidden | Self::Elsewhere => None,
+        }
+    }
 }
 
 /// How many commands are looked at to know what one of them gets. Groups hand a text on several times, and one group may stand behind
@@ -86,7 +103,7 @@ impl Following<'_> {
         let stage = place.stage.filter(|stage| stage.number > 0).or(place.fed);
         let Some((stage, number)) = stage.and_then(|stage| Some((stage, stage.number.checked_sub(1)?)))
         else {
-            return Output::Elsewhere;
+            return self.before_function(command, script);
         };
         let is_stage = |at: Stage| at.pipeline == stage.pipeline && at.number == number;
         let is_it = |other: &&Command| other.place.stage.is_some_and(is_stage);
@@ -105,15 +122,24 @@ impl Following<'_> {
             script.commands.iter().position(|other| other.place.stage == Some(stage)).unwrap_or_default();
         let count = script.commands[..at].iter().rev().take_while(|other| other.place.nested).count();
         let inside = script.commands[at - count..at].iter().filter(|other| !other.words.is_empty());
-        let mut texts = Vec::new();
-        for command in inside.filter(is_last) {
-            match self.output(command, script) {
-                Output::Text(text) => texts.push(text),
-                Output::Hidden => return Output::Hidden,
-                Output::Elsewhere => {}
-            }
+        let outputs: Vec<Output> =
+            inside.filter(is_last).map(|command| self.output(command, script)).collect();
+        one_behind_the_other(&outputs)
+    }
+
+    /// What a command in a function reads: what those who call the function are handed.
+    fn before_function(&mut self, command: &Command, script: &Script) -> Output {
+        if !command.place.in_function {
+            return Output::Elsewhere;
         }
-        if texts.is_empty() { Output::Elsewhere } else { Output::Text(texts.join("\n")) }
+        let calls = |other: &&Command| {
+            let is_fed = other.place.piped || other.place.fed.is_some() || !other.redirections.is_empty();
+            is_fed && !other.place.in_function && other.name().is_some_and(|name| is_function(name, script))
+        };
+        let Some(call) = script.commands.iter().find(calls) else { return Output::Elsewhere };
+        let Some(left) = self.left.checked_sub(1) else { return Output::Hidden };
+        self.left = left;
+        self.input(call, &[], script)
     }
 
     /// What a command writes. Pipelines are followed to their beginning.
@@ -125,34 +151,69 @@ impl Following<'_> {
         let Some(left) = self.left.checked_sub(1) else { return Output::Hidden };
         self.left = left;
         match name {
-            "echo" => match self.said(rest) {
-                Ok(words) => Output::Text(echoed(&words.join(" "))),
-                Err(unsaid) => unsaid,
+            "echo" => self.said(rest).map_or_else(|unsaid| unsaid, |words| echoed(&words)),
+            // As often as somebody wants to read it.
+            "yes" => {
+                self.said(rest).map_or_else(|unsaid| unsaid, |words| Output::Text(words.join(" ") + "\n"))
+            }
+            "printf" => match rest {
+                // A variable gets it.
+                [option, ..] if option.prefix().starts_with("-v") => Output::Elsewhere,
+                [option, words @ ..] if option.literal() == Some("--") => self.formatted(words),
+                words => self.formatted(words),
             },
-            "printf" => {
-                let words: Vec<Arg> =
-                    rest.iter().filter(|word| word.literal() != Some("--")).cloned().collect();
-                self.said(&words).map_or_else(|unsaid| unsaid, |words| printed(&words))
+            name if is_function(name, script) => self.said_in_functions(script),
+            name if self.around.is_some_and(|around| is_function(name, around)) => {
+                self.around.map_or(Output::Elsewhere, |around| self.said_in_functions(around))
             }
             _ => match self.input(command, rest, script) {
                 Output::Text(text) => passed_on(name, rest, &text),
+                Output::Lines(text) if goes_by_lines(name, rest) => match passed_on(name, rest, &text) {
+                    Output::Text(text) => Output::Lines(text),
+                    other => other,
+                },
+                Output::Lines(_) => Output::Hidden,
                 Output::Elsewhere if says_by_itself(command, name, rest) => Output::Hidden,
                 other => other,
             },
         }
     }
 
+    /// What the functions of a line write, one behind the other.
+    fn said_in_functions(&mut self, script: &Script) -> Output {
+        let is_last = |command: &&Command| {
+            let next = |other: &Command| {
+                let stages = command.place.stage.zip(other.place.stage);
+                stages.is_some_and(|(it, next)| it.pipeline == next.pipeline && next.number > it.number)
+            };
+            !script.commands.iter().any(next)
+        };
+        let inside = script
+            .commands
+            .iter()
+            .filter(|it| it.place.in_function && !it.place.in_substitution && !it.words.is_empty());
+        let outputs: Vec<Output> =
+            inside.filter(is_last).map(|command| self.output(command, script)).collect();
+        one_behind_the_other(&outputs)
+    }
+
+    /// What `printf` makes of these words.
+    fn formatted(&mut self, words: &[Arg]) -> Output {
+        self.said(words).map_or_else(|unsaid| unsaid, |words| printed(&words))
+    }
+
     /// What a command reads: a text beside it, what comes before it, or a file that the line writes.
     fn input(&mut self, command: &Command, rest: &[Arg], script: &Script) -> Output {
-        let told = command.redirections.iter().rev().find(|redirection| {
+        let redirections = || command.redirections.iter().flat_map(|it| opened_as(it, script));
+        let mut told = redirections().filter(|redirection| {
             matches!(redirection.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
         });
-        if let Some(told) = told {
+        if let Some(told) = told.next_back() {
             let said = self.said(&[Arg::of(&told.target)]);
             return said.map_or_else(|unsaid| unsaid, |text| Output::Text(text.concat()));
         }
         let targets: Vec<Arg> =
-            command.redirections.iter().filter(|it| it.kind.reads()).map(|it| Arg::of(&it.target)).collect();
+            redirections().filter(|it| it.kind.reads()).map(|it| Arg::of(&it.target)).collect();
         let mut pipes = rest.iter().chain(&targets).filter(|arg| arg.is_pipe());
         let pipe = pipes.next().and_then(|arg| inside_pipe(&arg.written));
         if let Some(inside) = pipe {
@@ -161,8 +222,7 @@ impl Following<'_> {
         let writes = |other: &&Command, path: &str| {
             other.redirections.iter().any(|it| it.kind.writes() && it.target.literal() == Some(path))
         };
-        let read =
-            command.redirections.iter().filter(|it| it.kind.reads()).filter_map(|it| it.target.literal());
+        let read = redirections().filter(|it| it.kind.reads()).filter_map(|it| it.target.literal());
         let mut named = read.chain(rest.iter().filter_map(Arg::literal));
         let made = named.find_map(|path| script.commands.iter().find(|other| writes(other, path)));
         match made {
@@ -184,6 +244,7 @@ impl Following<'_> {
                 Part::Parameter { name, .. } => text.push_str(&self.value(name)?),
                 Part::Substitution { inside, .. } => match self.output_of_line(inside) {
                     Output::Text(said) => text.push_str(said.trim_end_matches('\n')),
+                    Output::Lines(_) => return Err(Output::Hidden),
                     other => return Err(other),
                 },
                 _ => return Err(Output::Elsewhere),
@@ -196,20 +257,89 @@ impl Following<'_> {
     fn value(&mut self, name: &str) -> Result<String, Output> {
         // One may be made of the other, and that of the first.
         self.left = self.left.checked_sub(1).ok_or(Output::Hidden)?;
-        let commands = self.around.iter().flat_map(|script| &script.commands);
-        let mut given = commands.flat_map(|command| &command.assignments).filter(|it| it.name == name);
-        let first = given.next().ok_or(Output::Elsewhere)?;
-        match given.next() {
-            None => self.filled(&Arg::of(&first.value)),
-            Some(_) => Err(Output::Hidden),
+        let Some(around) = self.around else { return Err(Output::Elsewhere) };
+        let assignments = around.commands.iter().flat_map(|command| {
+            let is_straight = !(command.place.conditional || command.place.nested);
+            command.assignments.iter().map(move |assignment| (assignment, is_straight))
+        });
+        let given: Vec<(&Assignment, bool)> = assignments.filter(|(it, _)| it.name == name).collect();
+        let printed: Vec<Vec<Arg>> =
+            around.commands.iter().filter_map(|command| printed_into(command, name)).collect();
+        let is_more =
+            |(it, is_straight): &(&Assignment, bool)| it.kind == AssignmentKind::Append && *is_straight;
+        match (given.as_slice(), printed.as_slice()) {
+            ([], []) => Err(Output::Elsewhere),
+            ([], [words]) => match self.formatted(words) {
+                Output::Text(text) => Ok(text),
+                Output::Lines(_) => Err(Output::Hidden),
+                other => Err(other),
+            },
+            ([(first, _), more @ ..], []) if more.iter().all(is_more) => {
+                let mut text = self.filled(&Arg::of(&first.value))?;
+                for (more, _) in more {
+                    text.push_str(&self.filled(&Arg::of(&more.value))?);
+                }
+                Ok(text)
+            }
+            _ => Err(Output::Hidden),
         }
     }
+}
+
+/// What commands write one behind the other.
+fn one_behind_the_other(outputs: &[Output]) -> Output {
+    if outputs.contains(&Output::Hidden) {
+        return Output::Hidden;
+    }
+    let text: String = outputs.iter().filter_map(Output::text).collect();
+    match outputs.iter().any(|output| matches!(output, Output::Lines(_))) {
+        _ if text.is_empty() => Output::Elsewhere,
+        true => Output::Lines(text),
+        false => Output::Text(text),
+    }
+}
+
+/// Whether a line gives a name the meaning of commands of its own.
+fn is_function(name: &str, script: &Script) -> bool {
+    script.doubts.iter().any(|doubt| doubt.kind == DoubtKind::FunctionDefinition && doubt.text == name)
+}
+
+/// Where a redirection leads: of a copy of a descriptor (`<&3`), what the line opens as that.
+fn opened_as<'s>(redirection: &'s Redirection, script: &'s Script) -> Vec<&'s Redirection> {
+    let copied = redirection.target.literal().filter(|_| redirection.kind == RedirectionKind::Duplicate);
+    let is_input = matches!(redirection.descriptor.as_deref(), None | Some("0"));
+    let Some(copied) = copied.filter(|_| is_input) else { return vec![redirection] };
+    let all = script.commands.iter().flat_map(|command| &command.redirections);
+    all.filter(|it| it.descriptor.as_deref() == Some(copied) && it.kind != RedirectionKind::Duplicate)
+        .collect()
+}
+
+/// The format and the values of a `printf -v` that gives this variable its value.
+fn printed_into(command: &Command, name: &str) -> Option<Vec<Arg>> {
+    let words: Vec<Arg> = command.words.iter().map(Arg::of).collect();
+    let behind = match words.as_slice() {
+        [printf, option, variable, rest @ ..]
+            if option.literal() == Some("-v") && variable.literal() == Some(name) =>
+        {
+            (printf.literal() == Some("printf")).then_some(rest)?
+        }
+        [printf, glued, rest @ ..]
+            if glued.literal().and_then(|text| text.strip_prefix("-v")) == Some(name) =>
+        {
+            (printf.literal() == Some("printf")).then_some(rest)?
+        }
+        _ => return None,
+    };
+    Some(behind.iter().filter(|word| word.literal() != Some("--")).cloned().collect())
 }
 
 /// Whether a program in another language stands in the line and reads nothing, so that what it says stands there, too.
 fn says_by_itself(command: &Command, name: &str, rest: &[Arg]) -> bool {
     let is_option = |arg: &&Arg| arg.prefix().starts_with('-');
     match name {
+        "jq" | "gojq" | "jaq" | "yq" => rest.iter().filter(is_option).any(|arg| {
+            arg.prefix() == "--null-input" || !arg.prefix().starts_with("--") && arg.prefix().contains('n')
+        }),
         "awk" | "gawk" | "mawk" => rest.iter().all(|arg| arg.prefix().contains("BEGIN")) && !rest.is_empty(),
         _ => {
             has_language(command)
@@ -227,214 +357,18 @@ pub(super) fn inside_pipe(written: &str) -> Option<&str> {
     written.strip_prefix("<(").and_then(|text| text.strip_suffix(')'))
 }
 
-/// What `echo` says, with its options taken off.
-fn echoed(text: &str) -> String {
-    let (escapes, text) = match text.split_once(' ') {
-        Some((options, rest))
-            if options.strip_prefix('-').is_some_and(|it| it.chars().all(|c| "neE".contains(c))) =>
-        {
-            (options.contains('e'), rest)
-        }
-        _ => (false, text),
-    };
-    if escapes { unescaped(text, Octal::ThreeBehindZero) } else { text.to_owned() }
-}
-
 /// What `printf` says, if all of its words are certain.
 pub(super) fn printf_says(words: &[Arg]) -> Option<String> {
     let words: Option<Vec<String>> = words.iter().map(|word| word.literal().map(str::to_owned)).collect();
     match printed(&words?) {
         Output::Text(text) => Some(text),
-        Output::Hidden | Output::Elsewhere => None,
+        Output::Lines(_) | Output::Hidden | Output::Elsewhere => None,
     }
-}
-
-/// What `printf` makes of its format, with every value in its turn.
-fn printed(words: &[String]) -> Output {
-    let Some((format, values)) = words.split_first() else { return Output::Elsewhere };
-    let mut values = values.iter();
-    let mut text = String::new();
-    loop {
-        let mut taken = 0;
-        let mut pieces = format.split('%');
-        text.push_str(&unescaped(pieces.next().unwrap_or_default(), Octal::Three));
-        while let Some(piece) = pieces.next() {
-            let Some(kind) = piece.chars().next() else {
-                text.push('%');
-                text.push_str(&unescaped(pieces.next().unwrap_or_default(), Octal::Three));
-                continue;
-            };
-            let value = values.next().map_or("", String::as_str);
-            taken += 1;
-            match kind {
-                's' => text.push_str(value),
-                'b' => text.push_str(&unescaped(value, Octal::ThreeBehindZero)),
-                'c' => text.extend(value.chars().next()),
-                'd' | 'i' if value.bytes().all(|byte| byte.is_ascii_digit()) => text.push_str(value),
-                _ => return Output::Hidden,
-            }
-            text.push_str(&unescaped(&piece[kind.len_utf8()..], Octal::Three));
-        }
-        if taken == 0 || values.len() == 0 || text.len() > FILLED_WORD_BYTES_MAX {
-            return Output::Text(text);
-        }
-    }
-}
-
-/// What a program makes of a text.
-fn passed_on(name: &str, rest: &[Arg], text: &str) -> Output {
-    let words: Option<Vec<&str>> = rest.iter().filter(|arg| !arg.is_pipe()).map(Arg::literal).collect();
-    let Some(words) = words else { return Output::Hidden };
-    let flag = |letter: char| {
-        words.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
-    };
-    let has = |names: &[&str]| words.iter().any(|word| names.contains(word));
-    let bytes = match (name, words.as_slice()) {
-        // They keep what is in the lines, or leave some out.
-        ("cat" | "tee" | "sort" | "uniq" | "head" | "tail" | "grep" | "nl", _) => {
-            return Output::Text(text.to_owned());
-        }
-        ("tac", _) => Some(text.lines().rev().collect::<Vec<_>>().join("\n").into_bytes()),
-        ("rev", []) => {
-            let lines = text.lines().map(|line| line.chars().rev().collect::<String>());
-            Some(lines.collect::<Vec<_>>().join("\n").into_bytes())
-        }
-        ("base64", _) if flag('d') || flag('D') || has(&["--decode"]) => base64(text),
-        ("openssl", ["base64", ..] | ["enc", ..]) if has(&["-d"]) && (has(&["-base64", "-a", "base64"])) => {
-            let is_plain =
-                words.iter().all(|word| matches!(*word, "base64" | "enc" | "-d" | "-a" | "-A" | "-base64"));
-            is_plain.then(|| base64(text)).flatten()
-        }
-        ("xxd", _) if flag('r') && flag('p') => hex(text),
-        ("tr", [from, to]) if !from.starts_with('-') => replaced(text, from, to),
-        ("tr", ["-d", from]) => {
-            set_of(from).map(|set| text.chars().filter(|c| !set.contains(c)).collect::<String>().into_bytes())
-        }
-        _ => None,
-    };
-    let told = bytes
-        .filter(|bytes| bytes.len() <= FILLED_WORD_BYTES_MAX)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    told.map_or(Output::Hidden, Output::Text)
-}
-
-fn base64(text: &str) -> Option<Vec<u8>> {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bytes = Vec::new();
-    let (mut bits, mut count) = (0u32, 0u32);
-    for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=') {
-        let value = LETTERS.iter().position(|letter| *letter == byte)?;
-        bits = (bits << 6) | u32::try_from(value).ok()?;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push(u8::try_from((bits >> count) & 0xff).ok()?);
-        }
-    }
-    Some(bytes)
-}
-
-fn hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let pairs = digits.chunks_exact(2).map(|pair| {
-        let pair: String = pair.iter().collect();
-        u8::from_str_radix(&pair, 16).ok()
-    });
-    pairs.collect()
-}
-
-/// What `tr` makes of a text.
-fn replaced(text: &str, from: &str, to: &str) -> Option<Vec<u8>> {
-    let (from, to) = (set_of(from)?, set_of(to)?);
-    let last = *to.last()?;
-    let other = |c: char| match from.iter().rposition(|known| *known == c) {
-        Some(at) => to.get(at).copied().unwrap_or(last),
-        None => c,
-    };
-    Some(text.chars().map(other).collect::<String>().into_bytes())
-}
-
-/// The characters that stand for themselves or in ranges; `None` for sets with names, and for letters of which `tr` sees the bytes.
-fn set_of(written: &str) -> Option<Vec<char>> {
-    let text = unescaped(written, Octal::Three);
-    let is_named = written.contains("[:") || written.contains("[=") || written.contains('*');
-    (text.is_ascii() && !is_named).then_some(())?;
-    let text: Vec<char> = text.chars().collect();
-    let mut set = Vec::new();
-    let mut at = 0;
-    while let Some(&first) = text.get(at) {
-        match (text.get(at + 1), text.get(at + 2)) {
-            (Some('-'), Some(&last)) if last >= first => {
-                set.extend(first..=last);
-                at += 3;
-            }
-            _ => {
-                set.push(first);
-                at += 1;
-            }
-        }
-    }
-    Some(set)
-}
-
-/// How many digits an octal number has that begins with a zero: behind that `echo` and `%b` take three more.
-#[derive(Clone, Copy)]
-enum Octal {
-    Three,
-    ThreeBehindZero,
-}
-
-/// A text with `\n`, `\x72` and `\162` as the characters that they stand for.
-fn unescaped(text: &str, octal: Octal) -> String {
-    let mut bytes: Vec<u8> = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        bytes.extend_from_slice(&rest.as_bytes()[..at]);
-        let behind = &rest[at + 1..];
-        let digits = |from: usize, radix: u32, most: usize| {
-            behind[from..].chars().take(most).take_while(|c| c.is_digit(radix)).count()
-        };
-        let (byte, length) = match behind.chars().next() {
-            Some('n') => (Some(b'\n'), 1),
-            Some('t') => (Some(b'\t'), 1),
-            Some('\\') => (Some(b'\\'), 1),
-            Some('x') => {
-                let count = digits(1, 16, 2);
-                (u8::from_str_radix(&behind[1..=count], 16).ok(), 1 + count)
-            }
-            Some(sign @ ('u' | 'U')) => {
-                let count = digits(1, 16, if sign == 'u' { 4 } else { 8 });
-                let letter = u32::from_str_radix(&behind[1..=count], 16).ok().and_then(char::from_u32);
-                (letter.filter(char::is_ascii).map(|letter| letter as u8), 1 + count)
-            }
-            Some('0'..='7') => {
-                let most = match octal {
-                    Octal::ThreeBehindZero if behind.starts_with('0') => 4,
-                    _ => 3,
-                };
-                let count = digits(0, 8, most);
-                (u16::from_str_radix(&behind[..count], 8).ok().map(|code| (code & 0xff) as u8), count)
-            }
-            _ => (None, 0),
-        };
-        match byte {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &behind[length..];
-            }
-            None => {
-                bytes.push(b'\\');
-                rest = behind;
-            }
-        }
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, output_before, output_of_line};
+    use super::{Output, input_of, output_before, output_of_line};
 
     #[test]
     fn what_programs_make_of_a_text_is_worked_out_as_they_do() {
@@ -454,13 +388,40 @@ mod tests {
             ("echo L2ZyLSBtcg== | base64 -d | cat | rev", "rm -rf/"),
         ];
         for (line, text) in lines {
-            assert_eq!(output_of_line(line), Output::Text(text.to_owned()), "{line}");
+            assert_eq!(said(output_of_line(line)), text, "{line}");
         }
+    }
+
+    /// A text without the end of its last line.
+    fn said(output: Output) -> String {
+        let Output::Text(text) = output else { panic!("{output:?}") };
+        text.trim_end_matches('\n').to_owned()
     }
 
     #[test]
     fn what_only_running_it_would_tell_is_hidden_or_elsewhere() {
-        let hidden = ["echo H4sI | gunzip", "echo x | openssl enc -d -aes256 -k y", "echo x | sed s/x/y/"];
+        let hidden = [
+            "echo H4sI | gunzip",
+            "echo x | openssl enc -d -aes256 -k y",
+            "echo x | sed s/x/y/",
+            "echo -e 'a\\qb'",
+            "echo -e '\\162'",
+            "printf 'a\\qb'",
+            "printf 'a\\%s' x",
+            "printf '%q' x",
+            "printf '%d' 010",
+            "echo -e 'caf\\xe9'",
+            "echo abc | head -c 2",
+            "echo abc | grep -o b",
+            "echo abc | grep -c b",
+            "echo abc | cat -n",
+            "echo abc | nl",
+            "echo abc | uniq -c",
+            "printf 'YQ==\\nYg==\\n' | tail -n 1 | base64 -d",
+            "printf 'a\\nb\\n' | head -n 1 | tr '\\n' x",
+            "echo abc | xxd -r -p -l 1",
+            "jq -nr '\"rm -rf /\"'",
+        ];
         for line in hidden {
             assert_eq!(output_of_line(line), Output::Hidden, "{line}");
         }
@@ -480,14 +441,21 @@ mod tests {
         let groups = "{ cat; cat; cat; } | ".repeat(200);
         assert_eq!(before_last(&format!("echo x | {groups}sh")), Output::Hidden);
         assert_eq!(before_last("echo x | { cat; cat; } | rev | sh"), Output::Text("x\nx".to_owned()));
+        // What ends without a new line goes on with what is said next.
+        assert_eq!(said(before_last("{ printf r; printf m; } | sh")), "rm");
     }
 
     /// Variables are what the line gives them; one that is made of itself ends somewhere.
     #[test]
     fn what_a_line_gives_its_variables_is_what_they_say() {
-        let text = |text: &str| Output::Text(text.to_owned());
-        assert_eq!(before_last("a=cm0g; b=LXJmIC8=; echo $a$b | base64 -d | sh"), text("rm -rf /"));
-        assert_eq!(before_last("x=$(echo rm); echo \"$x y\" | sh"), text("rm y"));
+        let text = |line: &str| said(before_last(line));
+        assert_eq!(text("a=cm0g; b=LXJmIC8=; echo $a$b | base64 -d | sh"), "rm -rf /");
+        assert_eq!(text("x=$(echo rm); echo \"$x y\" | sh"), "rm y");
+        assert_eq!(text("x=r; x+=m; x+=' y'; echo $x | sh"), "rm y");
+        assert_eq!(text("printf -v x 'r%s y' m; echo $x | sh"), "rm y");
+        assert_eq!(text("f() { echo ym | rev; }; f | sh"), "my");
+        let script = pelton_shell::read("exec 3< <(echo ym | rev); sh <&3").unwrap();
+        assert_eq!(said(input_of(script.commands.last().unwrap(), &script)), "my");
         assert_eq!(before_last("x=1; x=2; echo $x | sh"), Output::Hidden);
         assert_eq!(before_last("x=$y; y=$x; echo $x | sh"), Output::Hidden);
         assert_eq!(before_last("x=$(curl z); echo $x | sh"), Output::Elsewhere);
@@ -517,6 +485,20 @@ mod tests {
             "printf 'one\\ntwo\\n' | tac",
             "printf 'one\\ntwo\\n' | rev",
             "echo aGVsbG8gd29ybGQ | base64 -d 2>/dev/null",
+            "echo aGU=bGxv | base64 -d",
+            "printf 'one\\ntwo' | tac",
+            "printf 'r\\\"\\\"m\\?'",
+            "printf 'a\\tb\\ac\\e\\\\d\\x7e'",
+            "echo -e 'a b\\cde'",
+            "printf '%b-%s' 'x\\cy' z",
+            "printf '%b' '\\162\\0155'",
+            "echo -n -e '\\x72m'",
+            "echo -E -e '\\x72m'",
+            "echo -e -E '\\x72m'",
+            "echo -ne 'a\\0101b'",
+            "echo 'xm -r' | tr '\\-x' '-r'",
+            "echo 'xym' | tr '\\170y' 'rq'",
+            "printf -- '%s-%s' -- b",
         ];
         for line in lines {
             let ran = std::process::Command::new("bash").args(["-c", line]).output().unwrap();

@@ -478,7 +478,8 @@ fn of_sed(args: &[Arg]) -> Deeds {
     if let Some(call) = sed::call(args) {
         let files: Option<Vec<Files>> = call.files.iter().map(|file| file.files()).collect();
         let prints = call.scripts.iter().all(|script| sed::only_prints(script));
-        let is_plain_edit = files.is_some() && prints && call.in_place && !call.files.is_empty();
+        let is_known = files.is_some() && call.dashless().is_some();
+        let is_plain_edit = is_known && prints && call.in_place && !call.files.is_empty();
         let deed = |files| if call.in_place { Deed::Write(files) } else { Deed::Read(files) };
         return Deeds { deeds: files.unwrap_or_default().into_iter().map(deed).collect(), is_plain_edit };
     }

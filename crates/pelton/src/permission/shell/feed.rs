@@ -25,11 +25,13 @@ pub(super) struct Feed {
     pub on_disk: bool,
     /// They are names of commits: digits, and never a file.
     pub are_commits: bool,
+    /// How all of them end, if that is known.
+    pub ending: Option<String>,
 }
 
 impl Feed {
     fn below(below: Vec<Files>) -> Self {
-        Self { below, with_nul: false, may_be_option: false, on_disk: true, are_commits: false }
+        Self { below, with_nul: false, may_be_option: false, on_disk: true, are_commits: false, ending: None }
     }
 
     fn of_commits() -> Self {
@@ -39,6 +41,11 @@ impl Feed {
     /// The names of both, if they are files.
     fn add(&mut self, more: &Self) -> Option<()> {
         (!more.are_commits).then_some(())?;
+        if self.below.is_empty() {
+            self.ending.clone_from(&more.ending);
+        } else if self.ending != more.ending {
+            self.ending = None;
+        }
         self.below.extend(more.below.iter().cloned());
         self.on_disk &= more.on_disk;
         Some(())
@@ -187,14 +194,14 @@ pub(super) fn xargs(args: &[Arg], feed: Option<&Feed>) -> Option<Look> {
 }
 
 /// What a command of `find -exec` looks at. `many` when it gets several names at once.
-pub(super) fn executed(words: &[Arg], many: bool, below: &[Files]) -> Option<Look> {
+pub(super) fn executed(words: &[Arg], many: bool, below: &[Files], ending: Option<String>) -> Option<Look> {
     let mut words = with_names(words, "{}")?;
     if many {
         // At least two: for some programs a second file is one to write.
         let last = words.last().filter(|word| is_name(word))?.clone();
         words.push(last);
     }
-    given(&words, &Feed::below(below.to_vec()), false)
+    given(&words, &Feed { ending, ..Feed::below(below.to_vec()) }, false)
 }
 
 /// What a command of `fd -x` looks at, or of `fd -X`, which hands it many names at once. Older ones put nothing in front of a name.
@@ -260,6 +267,7 @@ fn given(words: &[Arg], feed: &Feed, splits: bool) -> Option<Look> {
     look.files.retain(|files| !matches!(files, Files::Named(path) if path == NAME));
     if look.files.len() < named {
         look.files.extend(feed.below.iter().cloned());
+        look.only_ending = feed.ending.clone().filter(|_| look.reach == Reach::Named);
         look.reach = look.reach.max(Reach::BelowAndLinked);
         look.splits |= splits;
     }
@@ -315,7 +323,8 @@ fn names(args: &[Arg]) -> Option<Feed> {
                 return None;
             }
             let below = if starts.is_empty() { look.files } else { start_files(starts)? };
-            Some(Feed { with_nul: has("-print0"), ..Feed::below(below) })
+            let ending = find::ending_wanted(expression);
+            Some(Feed { with_nul: has("-print0"), ending, ..Feed::below(below) })
         }
         "git" => {
             // A name in the index is below the current directory, and on the disk unless somebody took it away. Names in

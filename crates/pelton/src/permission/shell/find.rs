@@ -22,6 +22,7 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     }
     let below = files.clone();
     let mut look = Look { dashless, ..Look::nothing() };
+    let tests = expression;
     let mut rest = expression;
     let mut expression = rest.iter();
     while let Some(word) = expression.next() {
@@ -33,9 +34,8 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         if word == "-exec" {
             let end = end_of_command(rest)?;
             let many = rest[end].literal() == Some("+");
-            let run = feed::executed(&rest[..end], many, &below)?;
-            look.files.extend(run.files);
-            look.reach = look.reach.max(run.reach);
+            let ending = ending_wanted(&tests[..tests.len() - rest.len()]);
+            look.add(feed::executed(&rest[..end], many, &below, ending)?);
             expression = rest[end + 1..].iter();
             continue;
         }
@@ -50,6 +50,20 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     Some(look)
 }
 
+/// How the names end that these tests want, whatever else they want: `-name '*.rs'`. Nothing if something is done before that is asked.
+pub(super) fn ending_wanted(tests: &[Arg]) -> Option<String> {
+    let words: Option<Vec<&str>> = tests.iter().map(Arg::literal).collect();
+    let words = words?;
+    let chooses = |word: &&str| matches!(*word, "-o" | "-or" | "!" | "-not" | "," | "(" | ")");
+    (!words.iter().any(chooses)).then_some(())?;
+    let at = words.iter().position(|word| *word == "-name")?;
+    let acts = |word: &&str| word.starts_with("-print") || word.starts_with("-exec");
+    (!words[..at].iter().any(acts)).then_some(())?;
+    let ending = words.get(at + 1)?.strip_prefix('*')?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    (ending.starts_with('.') && ending.chars().all(is_plain)).then(|| ending.to_owned())
+}
+
 /// What `fd` looks at, with a command for what it finds behind its own words.
 pub(super) fn fd(args: &[Arg]) -> Option<Look> {
     let program = programs::program("fd")?;
@@ -61,11 +75,7 @@ pub(super) fn fd(args: &[Arg]) -> Option<Look> {
         args[at + 1..].iter().take_while(|arg| arg.literal() != Some(";")).cloned().collect();
     // Behind a semicolon there would be more of its own words.
     (at + 1 + command.len() >= args.len() - 1).then_some(())?;
-    let run = feed::handed(&command, many, &look.files)?;
-    look.files.extend(run.files);
-    look.reach = look.reach.max(run.reach);
-    look.splits |= run.splits;
-    look.minds_names |= run.minds_names;
+    look.add(feed::handed(&command, many, &look.files)?);
     Some(look)
 }
 

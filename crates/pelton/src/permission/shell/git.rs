@@ -4,8 +4,8 @@ use pelton_shell::Part;
 
 use super::arg::{Arg, Files};
 use super::look::{Look, understand};
-use super::names_of;
 use super::programs::{DIGITS, Operands, PLAIN, Program, Reach};
+use super::{Step, names_of};
 
 /// What it looks at, if looking is all that it does.
 pub(super) fn look(args: &[Arg]) -> Option<Look> {
@@ -51,6 +51,31 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     }
     look.works_in = works_in;
     Some(look)
+}
+
+/// Files that words of git name as they are seen from where the repository begins: `HEAD:path`, `:/path`, `:(top)path`.
+pub(super) fn may_name_from_top(args: &[Arg], step: &mut Step) {
+    for text in args.iter().skip(1).filter_map(Arg::literal) {
+        for (at, _) in text.match_indices(':') {
+            let behind = &text[at + 1..];
+            // `:(top,icase)path`, `:!path`, `:^/path`
+            let path = match behind.strip_prefix('(') {
+                Some(magic) => magic.split_once(')').map_or("", |(_, path)| path),
+                None => behind.trim_start_matches(['/', '!', '^']),
+            };
+            if path.is_empty() {
+                continue;
+            }
+            for files in [
+                Files::InRepository { rest: path.to_owned(), may_split: false },
+                Files::Named(path.to_owned()),
+            ] {
+                if !step.may_name.contains(&files) {
+                    step.may_name.push(files);
+                }
+            }
+        }
+    }
 }
 
 /// A path as it is seen from a directory; `None` if nobody can say. A pattern is matched where the line is run.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script, Word};
+use pelton_shell::{Assignment, AssignmentKind, Command, Part, RedirectionKind, Script, Word};
 
 use super::arg::Arg;
 use super::carried::words_of;
@@ -62,9 +62,8 @@ impl Held {
     fn assign(&mut self, command: &Command) {
         for assignment in &command.assignments {
             let values = match assignment.kind {
-                AssignmentKind::Array => words_of(
-                    assignment.value.text().trim_start_matches(['+', '=', '(']).trim_end_matches(')'),
-                ),
+                AssignmentKind::Array => assignment.elements.iter().map(Arg::of).collect(),
+                AssignmentKind::Append => self.appended(assignment),
                 _ => vec![Arg::of(&assignment.value)],
             };
             self.add(&assignment.name, values.into_iter().flat_map(named_by));
@@ -80,6 +79,15 @@ impl Held {
                 }
             }
         }
+    }
+
+    /// What a variable may hold with more behind it, and that alone.
+    fn appended(&self, assignment: &Assignment) -> Vec<Arg> {
+        let more = Arg::of(&assignment.value);
+        let before = self.values.get(&assignment.name).into_iter().flatten();
+        let mut values: Vec<Arg> = before.map(|before| before.followed_by(&more)).collect();
+        values.push(more);
+        values
     }
 
     /// What functions are called with is `$1` and the like inside of them.

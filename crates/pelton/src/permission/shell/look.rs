@@ -13,6 +13,8 @@ pub(in super::super) struct Look {
     pub files: Vec<Files>,
     /// Whose contents it may show.
     pub reach: Reach,
+    /// How the names end of those files below directories whose contents it shows, if not all are.
+    pub only_ending: Option<String>,
     /// Directories it works in that must be the current one.
     pub works_in: Vec<Files>,
     /// Names that are found may become other words: options, or several, as `xargs` splits them.
@@ -22,7 +24,7 @@ pub(in super::super) struct Look {
     /// Patterns that would become options, were there files of such names: there must be none.
     pub dashless: Vec<Files>,
     /// Names of files that would choose what is run, in the directory or above it: there must be none.
-    pub steered_by: &'static [&'static str],
+    pub steered_by: Vec<&'static str>,
 }
 
 impl Look {
@@ -31,16 +33,34 @@ impl Look {
         Self {
             files: Vec::new(),
             reach: Reach::Named,
+            only_ending: None,
             works_in: Vec::new(),
             splits: false,
             minds_names: false,
             dashless: Vec::new(),
-            steered_by: &[],
+            steered_by: Vec::new(),
         }
     }
 
     pub fn at(files: Vec<Files>) -> Self {
         Self { files, ..Self::nothing() }
+    }
+
+    /// Looks also at what another command looks at, and minds what that minds.
+    pub fn add(&mut self, other: Self) {
+        let Self { files, reach, only_ending, works_in, splits, minds_names, dashless, steered_by } = other;
+        self.files.extend(files);
+        if self.reach == Reach::Named {
+            self.only_ending = only_ending;
+        } else if self.only_ending != only_ending {
+            self.only_ending = None;
+        }
+        self.reach = self.reach.max(reach);
+        self.works_in.extend(works_in);
+        self.splits |= splits;
+        self.minds_names |= minds_names;
+        self.dashless.extend(dashless);
+        self.steered_by.extend(steered_by);
     }
 
     /// The same, if it also reads files that are found below these.
@@ -52,6 +72,7 @@ impl Look {
         // What it looks at otherwise would be looked through, too.
         (self.files.is_empty() || self.reach == Reach::BelowAndLinked).then_some(())?;
         self.files.extend(below);
+        self.only_ending = None;
         self.reach = self.reach.max(Reach::BelowAndLinked);
         Some(self)
     }

@@ -3,7 +3,7 @@
 use pelton_shell::{Command, Part, RedirectionKind, Script};
 
 use super::arg::{Arg, Files};
-use super::decoded::{Output, output_before, output_of};
+use super::decoded::{input_of, output_of};
 use super::deeds::Deed;
 use super::launch::base_name;
 use super::mention::commands_mentioned;
@@ -91,16 +91,16 @@ fn made_by(command: &Command, script: &Script) -> Vec<Made> {
     let mut made = Vec::new();
     let written = command.redirections.iter().filter(|redirection| redirection.kind.writes());
     for path in written.filter_map(|redirection| redirection.target.literal()) {
-        let said = said_by(command).or_else(|| match output_of(command, script) {
-            Output::Text(text) => Some(Origin::Text(text)),
-            // What is in such a file, the user can see.
-            Output::Hidden | Output::Elsewhere => None,
-        });
+        // What is in a file that nobody can work out, the user can see.
+        let worked_out = || output_of(command, script).text().map(|text| Origin::Text(text.to_owned()));
+        let said = said_by(command).or_else(worked_out);
         made.extend(said.map(|from| Made { path: path.to_owned(), from }));
     }
     match name {
         Some("tee" | "sponge") => {
-            let text = texts_told(command, script).join(" ");
+            let mut texts = texts_told(command, script);
+            texts.extend(output_of(command, script).text().map(str::to_owned));
+            let text = texts.join("\n");
             let files = words().filter_map(|word| word.literal().map(str::to_owned));
             made.extend(files.map(|path| Made { path, from: Origin::Text(text.clone()) }));
         }
@@ -222,7 +222,7 @@ pub(super) fn words_fed(command: &Command, script: &Script) -> Vec<Arg> {
     let texts = texts_told(command, script);
     let mut words: Vec<Arg> =
         texts.iter().flat_map(|text| text.split_whitespace()).map(Arg::certain).collect();
-    if let Output::Text(text) = output_before(command, script) {
+    if let Some(text) = input_of(command, script).text() {
         words.extend(
             text.split(|c: char| c.is_whitespace() || c == '\0')
                 .filter(|word| !word.is_empty())

@@ -175,7 +175,7 @@ fn said(arg: &Arg) -> Vec<Arg> {
             let text = inside.trim_start();
             let said = text.strip_prefix("echo ").or_else(|| text.strip_prefix("printf "));
             let mut words = said.map(words_of).unwrap_or_else(|| led_to(text));
-            if let Output::Text(text) = output_of_line(text) {
+            if let Some(text) = output_of_line(text).text() {
                 words.extend(text.split_whitespace().map(Arg::certain));
             }
             words

@@ -9,6 +9,16 @@ pub(super) struct Call<'a> {
     pub scripts: Vec<String>,
     pub files: Vec<&'a Arg>,
     pub in_place: bool,
+    /// What was there is kept under another name.
+    pub keeps_copies: bool,
+}
+
+impl Call<'_> {
+    /// The patterns among its files that would become options, were there files of such names; `None` if one could match any name.
+    pub fn dashless(&self) -> Option<Vec<Files>> {
+        let open = self.files.iter().filter(|file| file.may_be_option());
+        open.map(|file| file.matches_some()).collect()
+    }
 }
 
 /// What it looks at, if looking is all that it does.
@@ -18,27 +28,33 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         return None;
     }
     let files: Option<Vec<Files>> = call.files.iter().map(|file| file.files()).collect();
-    let open = call.files.iter().filter(|file| file.may_be_option());
-    let dashless: Option<Vec<Files>> = open.map(|file| file.matches_some()).collect();
-    Some(Look { files: files?, dashless: dashless?, ..Look::nothing() })
+    Some(Look { files: files?, dashless: call.dashless()?, ..Look::nothing() })
+}
+
+/// The patterns among the files of a call that changes them where they are that would become options, were there files of such names,
+/// and whether it makes no files of other names.
+pub(super) fn edited_in_place(args: &[Arg]) -> Option<(Vec<Files>, bool)> {
+    let call = call(args).filter(|call| call.in_place)?;
+    Some((call.dashless()?, !call.keeps_copies))
 }
 
 /// Takes the words apart. `None` if one is not known.
 pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
-    let mut call = Call { scripts: Vec::new(), files: Vec::new(), in_place: false };
+    let mut call = Call { scripts: Vec::new(), files: Vec::new(), in_place: false, keeps_copies: false };
     let mut operands = Vec::new();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let Some(text) = arg.literal() else {
             // Lines by numbers that are counted: `"${i}p"`.
-            let is_script = operands.is_empty() && arg.is_one_word() && arg.with_numbers().is_some();
+            let is_script =
+                operands.is_empty() && arg.is_one_word() && arg.with_numbers(is_before_address).is_some();
             ((arg.is_sure() || is_script) && !arg.prefix().starts_with('-')).then_some(())?;
             operands.push(arg);
             continue;
         };
         match text {
             "--" => operands.extend(args.by_ref()),
-            "-e" | "--expression" => call.scripts.push(args.next()?.with_numbers()?),
+            "-e" | "--expression" => call.scripts.push(args.next()?.with_numbers(is_before_address)?),
             "--quiet" | "--silent" | "--regexp-extended" | "--separate" | "--unbuffered" | "--null-data"
             | "--posix" | "--debug" | "--sandbox" => {}
             "-i" | "--in-place" => call.in_place = true,
@@ -48,6 +64,7 @@ pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
             text if text.starts_with("--in-place=") => {
                 in_place_suffix(&text["--in-place=".len()..])?;
                 call.in_place = true;
+                call.keeps_copies = true;
             }
             text if text.starts_with("--") => return None,
             text if text.len() > 1 && text.starts_with('-') => {
@@ -58,7 +75,7 @@ pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
                         'e' => {
                             let glued = letters.as_str();
                             call.scripts.push(match glued.is_empty() {
-                                true => args.next()?.with_numbers()?,
+                                true => args.next()?.with_numbers(is_before_address)?,
                                 false => glued.to_owned(),
                             });
                             break;
@@ -66,6 +83,7 @@ pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
                         'i' => {
                             in_place_suffix(letters.as_str())?;
                             call.in_place = true;
+                            call.keeps_copies |= !letters.as_str().is_empty();
                             break;
                         }
                         _ => return None,
@@ -77,12 +95,18 @@ pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
     }
     if call.scripts.is_empty() {
         let (script, files) = operands.split_first()?;
-        call.scripts.push(script.with_numbers()?);
+        call.scripts.push(script.with_numbers(is_before_address)?);
         call.files = files.to_vec();
     } else {
         call.files = operands;
     }
     Some(call)
+}
+
+/// Whether a number behind this in a script is an address, or a part of one: before it stand nothing but addresses and commands that take
+/// no text. Elsewhere its digits could be a delimiter.
+fn is_before_address(said: &str) -> bool {
+    said.chars().all(|c| c.is_ascii_digit() || " \n,;{}!$+~pPdDqQ=".contains(c))
 }
 
 /// What stands right behind letters that may be commands which read or write a file: `R.env`, `s/a/b/wx`.

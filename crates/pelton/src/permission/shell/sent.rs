@@ -23,7 +23,8 @@ const LAUNCHERS: &[(&[&str], &[&str])] = &[
     (&["env"], &["-C", "--chdir"]),
     (&["sudo"], &["-D", "--chdir"]),
     (&["bwrap"], &["--chdir"]),
-    (&["nsenter"], &["--wd"]),
+    (&["unshare", "nsenter"], &["--wd"]),
+    (&["parallel"], &["--wd", "--workdir"]),
     (&["systemd-run"], &["--working-directory"]),
 ];
 

@@ -20,15 +20,16 @@ use super::moves::{Move, moves};
 use super::named::{self, Widening, may_name};
 use super::passed::{self, RunsFile, files_fed, files_run, texts_told};
 use super::removal::{Removal, removals};
-use super::{builtins, is_harmless, mention, outputs, sed, sent, untold};
+use super::{builtins, git, is_harmless, mention, outputs, sed, sent, untold};
 
 /// One command of a line.
 #[derive(Debug, Default)]
 pub(in super::super) struct Step {
     /// As written.
     pub text: String,
-    /// It stands in a text that the line makes for a shell, as far as that can be worked out: it is asked about, and nothing more.
-    pub worked_out: bool,
+    /// The texts that it stands in, made by the line for a shell, as far as that can be worked out: then it is asked about, and nothing
+    /// more.
+    pub within: Vec<Within>,
     /// Every spelling that prohibitions know it by, with holes for what is not certain.
     pub seen: Vec<String>,
     /// The spelling that allowances know it by.
@@ -51,6 +52,10 @@ pub(in super::super) struct Step {
     pub deeds: Vec<Deed>,
     /// The program is one that accepting edits covers, and all it does is known.
     pub is_plain_edit: bool,
+    /// Patterns of an edit that would become options, were there files of such names: there must be none.
+    pub dashless: Vec<Files>,
+    /// It changes files where they are, and makes none of other names.
+    pub keeps_names: bool,
     /// What its redirections do to files.
     pub redirected: Vec<Deed>,
     /// A redirection to where only running it would tell.
@@ -93,6 +98,17 @@ pub(in super::super) struct Step {
     pub(super) has_commands: bool,
     /// Other commands say what it is told. Who only looks may be told anything.
     pub(super) input_is_open: bool,
+}
+
+/// A text that a line has a shell run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct Within {
+    /// Which of all.
+    pub number: usize,
+    /// The shell of the line itself runs it: where that goes, what follows is.
+    pub in_place: bool,
+    /// The list of `&&` in which the command stands that runs it.
+    pub chain: Option<usize>,
 }
 
 pub(super) fn step(
@@ -242,6 +258,16 @@ pub(super) fn step(
     step.exact = if plain.len() == args.len() { Vec::new() } else { vec![texts(args)] };
     let is_plain_edit = if stripped == 0 { is_plain_edit } else { deeds(plain).is_plain_edit };
     step.is_plain_edit = is_plain_edit && before.is_empty() && step.doubt.is_none();
+    if step.is_plain_edit
+        && let Some((patterns, keeps_names)) = sed::edited_in_place(&plain[1..])
+        && plain[0].literal().map(base_name) == Some("sed")
+    {
+        step.dashless = patterns;
+        step.keeps_names = keeps_names;
+    }
+    if step.runs_git {
+        git::may_name_from_top(args, &mut step);
+    }
     for arg in args.iter().skip(1) {
         may_name(arg, &mut step);
     }
@@ -256,7 +282,21 @@ pub(super) fn step(
 impl Step {
     /// Whether nothing is on the disk afterwards that was not there before.
     pub fn writes_nothing(&self) -> bool {
-        self.look.is_some() && self.redirected_somewhere.is_none() && self.redirected.iter().all(is_harmless)
+        self.look.is_some() && self.redirects_nowhere()
+    }
+
+    /// Whether no file has a name afterwards that none had before.
+    pub fn makes_no_names(&self) -> bool {
+        (self.look.is_some() || self.keeps_names) && self.redirects_nowhere()
+    }
+
+    fn redirects_nowhere(&self) -> bool {
+        self.redirected_somewhere.is_none() && self.redirected.iter().all(is_harmless)
+    }
+
+    /// Whether it stands in a text that the line makes for a shell.
+    pub fn is_worked_out(&self) -> bool {
+        !self.within.is_empty()
     }
 
     /// Whether it makes links.

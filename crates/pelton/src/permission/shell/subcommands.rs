@@ -40,7 +40,7 @@ pub(super) fn look(name: &str, args: &[Arg]) -> Option<Look> {
     let is_in_file = |arg: &Arg| name == "kubectl" && arg.prefix().contains("-file");
     (!args.iter().any(is_in_file)).then_some(())?;
     (name != "cargo" || stays_here(program, args)).then_some(())?;
-    Some(Look { steered_by: steered_by(name), ..understand(program, args)? })
+    Some(Look { steered_by: steered_by(name).to_vec(), ..understand(program, args)? })
 }
 
 /// Files of a directory that would choose what such a program runs, or whom it asks.

@@ -375,3 +375,49 @@ fn variables_made_of_each_other_are_not_followed_without_end() {
         check(&format!("{doubled}{last}; cat {all} > out"), false);
     }
 }
+
+/// Texts that hold each other several times are as many as their number to the power of their depth.
+#[test]
+fn texts_that_shells_get_are_judged_only_up_to_a_number_over_the_whole_line() {
+    let nested = |times: usize, said: &str| {
+        (0..3).fold(format!("echo {said}"), |inside, depth| {
+            let name = ["d", "c", "b"][depth];
+            let quoted = inside.replace('\'', "'\\''");
+            let runs = format!("eval \"${name}\"; eval :; ").repeat(times);
+            format!("{name}='{quoted}'; {runs}")
+        })
+    };
+    let left = |line: &str| {
+        let script = pelton_shell::read(line).unwrap();
+        let mut budget = Budget::new();
+        let mut survey = Survey::default();
+        let is_whole = survey.add(&script, &[], &mut budget);
+        (is_whole, survey, budget)
+    };
+    let (is_whole, survey, budget) = left(&nested(2, "hi"));
+    assert!(is_whole && survey.steps.iter().all(|step| step.hides.is_none()));
+    assert!(budget.texts > 0 && survey.steps.iter().any(|step| step.within.len() == 3));
+    for times in [8, 20] {
+        let line = nested(times, "hi");
+        assert!(line.len() < 4_000, "{}", line.len());
+        let (_, survey, _) = left(&line);
+        // So many commands are looked at for all of them together, and what is left of them hides what it runs.
+        assert!(survey.steps.len() <= COMMANDS_JUDGED_MAX, "{}", survey.steps.len());
+        let texts: std::collections::BTreeSet<usize> =
+            survey.steps.iter().flat_map(|step| &step.within).map(|within| within.number).collect();
+        assert!(texts.len() <= TEXTS_JUDGED_MAX, "{}", texts.len());
+        assert!(survey.steps.iter().any(|step| step.hides.is_some()));
+    }
+    // Long ones are fewer.
+    let long = format!("x='echo {}'; {}", "y ".repeat(3_000), "eval \"$x\"; ".repeat(20));
+    let (_, survey, budget) = left(&long);
+    assert!(budget.texts > TEXTS_JUDGED_MAX - 20 && survey.steps.iter().any(|step| step.hides.is_some()));
+    // And so deep.
+    let deep = (0..6)
+        .fold("ls".to_owned(), |inside, _| format!("echo \"{}\" | sh", inside.replace(['\\', '"'], "")));
+    assert!(survey_of(&deep).steps.iter().all(|step| step.within.len() <= TEXTS_IN_TEXTS_MAX));
+}
+
+fn survey_of(line: &str) -> Survey {
+    survey(line).unwrap()
+}

@@ -9,7 +9,6 @@ use pelton_shell::{
 };
 
 use super::arg::{self, Arg};
-use super::carried::words_of;
 use super::deeds::{self, Deed};
 use super::feed::Feed;
 use super::found::{feed_of, names_of};
@@ -118,7 +117,7 @@ impl<'s> Tale<'s> {
         let words = naming.map(|naming| naming.words(rest)).unwrap_or_default();
         let by_options = match done {
             Done::Reading => named_by_options(name, rest),
-            Done::Changing => values(rest, deeds::options_that_write(name)),
+            Done::Changing => values(rest, deeds::options_that_write(name), |_, _| true).collect(),
         };
         let mut words = words.into_iter().chain(by_options);
         words.find(|word| !self.tells(word, 0)).map(|word| word.written.clone())
@@ -146,16 +145,25 @@ impl<'s> Tale<'s> {
     fn tells_part(&self, part: &Part, word: &Arg, depth: usize) -> bool {
         match part {
             Part::Literal(_) | Part::Glob(_) | Part::Arithmetic | Part::Tilde(_) | Part::Pipe => true,
+            // What several of them become that a line gives itself, nobody has put together.
+            Part::Parameter { name, .. } if is_given(name) && has_several(word) && self.gives_words() => {
+                false
+            }
             Part::Parameter { name, plain: true, .. } => self.tells_variable(name, depth),
             Part::Parameter { name, .. } => {
                 is_worked_out(&word.written, name, self.is_set(name)) && self.tells_variable(name, depth)
             }
             // With something around it, it is another name than the one that is looked at.
             Part::Substitution { inside, .. } => {
-                tells_itself(inside) && (stands_alone(word) || !says_names(inside))
+                tells_itself(inside) && (stands_alone(word) || says_no_letters(inside))
             }
             _ => false,
         }
+    }
+
+    /// Whether the line says itself what `$1` and the like are.
+    fn gives_words(&self) -> bool {
+        self.commands().any(|command| command.place.in_function || command.name() == Some("set"))
     }
 
     fn is_set(&self, name: &str) -> bool {
@@ -193,6 +201,14 @@ impl<'s> Tale<'s> {
                 !(is_named || is_reply) || !command.place.piped && self.reads_told(command)
             }
             Some("printf" | "getopts") => !is_named,
+            // It becomes another name of a variable.
+            Some("declare" | "typeset" | "local") if command.words.iter().any(makes_reference) => {
+                let sets = |word: &Word| {
+                    let text = word.literal_prefix();
+                    text.split_once('=').map_or(text, |(set, _)| set) == name
+                };
+                !command.words.iter().skip(1).any(sets)
+            }
             _ => command.words.iter().skip(1).map(Arg::of).all(|word| {
                 let sets = word.prefix().split_once('=').is_some_and(|(set, _)| set == name);
                 !sets || self.tells(&word, depth + 1)
@@ -232,14 +248,25 @@ impl<'s> Tale<'s> {
     }
 }
 
+/// Whether several variables are parts of a word.
+fn has_several(word: &Arg) -> bool {
+    word.parts().iter().filter(|part| matches!(part, Part::Parameter { .. })).count() > 1
+}
+
+/// Whether a word is what a text, a function or a line is given: `$1`, `$@`.
+fn is_given(name: &str) -> bool {
+    matches!(name, "@" | "*") || name.bytes().all(|byte| byte.is_ascii_digit()) && name != "0"
+}
+
+/// Whether an option of `declare` makes a variable another name of one.
+fn makes_reference(word: &Word) -> bool {
+    word.literal_prefix().strip_prefix('-').is_some_and(|letters| letters.contains('n'))
+}
+
 /// What an assignment gives its variable; of more behind what it held before nobody works out what that becomes.
 fn values_of(assignment: &Assignment) -> Vec<Arg> {
     match assignment.kind {
-        AssignmentKind::Array => {
-            let text = assignment.value.text().trim_start_matches(['+', '=']);
-            let inside = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
-            inside.map(words_of).unwrap_or_else(|| vec![Arg::unknown()])
-        }
+        AssignmentKind::Array => assignment.elements.iter().map(Arg::of).collect(),
         AssignmentKind::Append => vec![Arg::unknown()],
         _ => vec![Arg::of(&assignment.value)],
     }
@@ -300,12 +327,28 @@ fn stands_alone(word: &Arg) -> bool {
     word.parts().windows(2).all(is_apart)
 }
 
-/// Whether a line says names of its own choice, and those of branches.
-fn says_names(line: &str) -> bool {
-    names_of(line).is_some_and(|feed| !feed.are_commits) || line.trim_start().starts_with("git branch")
+/// Whether all that a line says are hashes, numbers and times in numbers: what stands beside that in a word is no name with letters of
+/// somebody's choice, as branches, users and zones are.
+fn says_no_letters(line: &str) -> bool {
+    if numbers::counts(line) || git::prints_hashes(line) {
+        return true;
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words.as_slice() {
+        ["nproc"] => true,
+        ["date", words @ ..] => words.iter().all(|word| match word.strip_prefix('+') {
+            Some(format) => !format.split('%').skip(1).any(|behind| {
+                let letter = behind.trim_start_matches(|c: char| "-_0123456789:".contains(c));
+                letter.starts_with(|c: char| "aAbBchpPrxXZ".contains(c))
+            }),
+            None => matches!(*word, "-u" | "-I" | "--utc"),
+        }),
+        _ => false,
+    }
 }
 
-/// Whether a word of `date` is an option, or a format of times with nothing but signs between them: other letters are a name.
+/// Whether a word of `date` is an option, or a format of times with nothing but signs between them: other letters are a name, and so are
+/// those of a zone, which a variable says.
 fn says_time(word: &str) -> bool {
     let Some(format) = word.strip_prefix('+') else { return true };
     let mut rest = format;
@@ -314,7 +357,7 @@ fn says_time(word: &str) -> bool {
         let letter = behind.trim_start_matches(|c: char| "-_0123456789:".contains(c));
         let mut letters = letter.chars();
         let is_time =
-            letters.next().is_some_and(|letter| "aAbBcCdDeFgGhHIjklmMNpPrRsSTuUVwWxXyYzZ".contains(letter));
+            letters.next().is_some_and(|letter| "aAbBcCdDeFgGhHIjklmMNpPrRsSTuUVwWxXyYz".contains(letter));
         if !is_time || !is_between(before) {
             return false;
         }
@@ -334,7 +377,12 @@ fn is_between(text: &str) -> bool {
 fn is_worked_out(written: &str, name: &str, is_set: bool) -> bool {
     let has_commands = ["$(", "`", "${!", "@}"].iter().any(|sign| written.contains(sign));
     let elements = [format!("${{{name}[@]}}"), format!("${{#{name}")];
-    if elements.iter().any(|element| written.contains(element.as_str())) {
+    // One of them by its number, and nothing else that is uncertain.
+    let is_one = written.split_once(&format!("${{{name}[")).is_some_and(|(_, behind)| {
+        let rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+        rest.len() < behind.len() && rest.starts_with("]}") && written.matches('$').count() == 1
+    });
+    if is_one || elements.iter().any(|element| written.contains(element.as_str())) {
         return !written.contains("$(") && !written.contains('`');
     }
     let stands_in =
@@ -403,20 +451,50 @@ impl Naming {
             // What they tell of a file is not what is in it.
             "ls" | "stat" | "du" | "tree" | "test" | "[" | "realpath" | "readlink" | "basename"
             | "dirname" | "df" | "cd" | "pushd" | "file" | "exa" | "eza" | "lsof" => return None,
-            "find" | "fd" | "fdfind" | "gfind" => return None,
+            // What they find they hand to others.
+            "find" | "fd" | "fdfind" | "gfind" | "bfs" => {
+                let runs = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+                runs.iter().any(|option| has(option)).then_some(Self::Words)?
+            }
             "source" | "." | "eval" | "set" => Self::Words,
             "xargs" | "parallel" => return None,
+            // A text of theirs is run.
+            "script" | "su" | "runuser" | "watch" | "flock" | "sg" => Self::Words,
             "git" => {
-                let shows =
-                    ["show", "diff", "blame", "annotate", "cat-file", "archive", "hash-object", "grep"];
-                shows.iter().any(|command| has(command)).then_some(Self::BehindFirst("Cc"))?
+                let shows = [
+                    "show",
+                    "diff",
+                    "blame",
+                    "annotate",
+                    "cat-file",
+                    "archive",
+                    "hash-object",
+                    "grep",
+                    "format-patch",
+                    "whatchanged",
+                ];
+                let is_patch = |arg: &Arg| {
+                    let text = arg.prefix();
+                    matches!(text, "-p" | "-u" | "--patch" | "--patch-with-stat" | "-c" | "--cc")
+                        || ["-L", "-U", "-S", "-G"].iter().any(|option| text.starts_with(option))
+                };
+                let logs = has("log") || has("stash") || has("reflog");
+                (shows.iter().any(|command| has(command)) || logs && rest.iter().any(is_patch))
+                    .then_some(Self::BehindFirst("Cc"))?
             }
+            "ag" | "ack" | "pt" | "ugrep" | "ug" | "sift" => Self::BehindFirst("ABCegmt"),
+            "m4" | "crontab" => Self::Operands(""),
+            "rustc" => Self::Operands("oLlC"),
+            "docker" | "podman" | "nerdctl" | "kubectl" | "oc" if has("cp") => Self::Words,
             "curl" | "wget" => Self::Values(&[
                 "-d",
                 "--data",
+                "--data-ascii",
                 "--data-binary",
                 "--data-raw",
                 "--data-urlencode",
+                "--url-query",
+                "--variable",
                 "--json",
                 "-F",
                 "--form",
@@ -476,7 +554,12 @@ impl Naming {
         match self {
             Self::Words => rest.iter().filter(|arg| may_begin_path(arg)).collect(),
             Self::Beginning(sign) => rest.iter().filter(|arg| arg.prefix().starts_with(sign)).collect(),
-            Self::Values(options) => values(rest, options),
+            Self::Values(options) => {
+                let mut words: Vec<&Arg> = values(rest, options, may_be_file).collect();
+                words.extend(glued_values(rest, options));
+                words.extend(rest.iter().filter(|arg| arg.prefix().starts_with("file:")));
+                words
+            }
             Self::Operands(letters) => operands(rest, |option| takes_one(option, letters)),
             Self::BehindFirst(letters) => {
                 let mut words = operands(rest, |option| takes_one(option, letters));
@@ -537,14 +620,44 @@ fn operands(rest: &[Arg], taken: impl Fn(&str) -> usize) -> Vec<&Arg> {
     words
 }
 
-/// The values of options that may name a file, where nothing certain says that they are another text.
-fn values<'a>(rest: &'a [Arg], options: &[&str]) -> Vec<&'a Arg> {
-    let may_name = |arg: &&Arg| {
-        let prefix = arg.prefix();
-        prefix.is_empty() || prefix.ends_with(['@', '<', '='])
-    };
-    let pairs = rest.windows(2).filter(|pair| pair[0].literal().is_some_and(|text| options.contains(&text)));
-    pairs.map(|pair| &pair[1]).filter(may_name).collect()
+/// The values of options that may name a file, by what the option is and how the value begins.
+fn values<'a>(
+    rest: &'a [Arg],
+    options: &[&str],
+    may_name: impl Fn(&str, &str) -> bool,
+) -> impl Iterator<Item = &'a Arg> {
+    let pairs = rest.windows(2).filter(move |pair| {
+        let option = pair[0].literal().filter(|text| options.contains(text));
+        option.is_some_and(|option| may_name(option, pair[1].prefix()))
+    });
+    pairs.map(|pair| &pair[1])
+}
+
+/// The same of options that stand in one word with their values: `-d@file`, `--data=@file`.
+fn glued_values<'a>(rest: &'a [Arg], options: &[&str]) -> impl Iterator<Item = &'a Arg> {
+    rest.iter().filter(move |arg| {
+        let text = arg.prefix();
+        arg.literal().is_none()
+            && options.iter().any(|option| {
+                let Some(value) = text.strip_prefix(option) else { return false };
+                match option.starts_with("--") {
+                    true => value.strip_prefix('=').is_some_and(|value| may_be_file(option, value)),
+                    false => may_be_file(option, value),
+                }
+            })
+    })
+}
+
+/// Whether the value of such an option may be a file, going by what stands before the first doubt.
+fn may_be_file(option: &str, value: &str) -> bool {
+    match option {
+        "-T" | "--upload-file" | "--post-file" | "--body-file" => true,
+        "-F" | "--form" => {
+            value.is_empty() || value.ends_with('=') || value.contains("=@") || value.contains("=<")
+        }
+        "--data-urlencode" | "--url-query" | "--variable" => value.is_empty() || value.contains('@'),
+        _ => value.is_empty() || value.starts_with('@'),
+    }
 }
 
 /// The words behind options that name a file to read, of programs whose other words name none.
@@ -554,7 +667,12 @@ fn named_by_options<'a>(name: &str, rest: &'a [Arg]) -> Vec<&'a Arg> {
         "ssh" | "sftp" => &["-F", "-i"],
         "git" => &["-F", "-f"],
         "openssl" => &["-in", "-config", "-key", "-CAfile"],
-        "docker" | "podman" if rest.iter().any(|arg| arg.literal() == Some("build")) => &["-f"],
+        "docker" | "podman"
+            if rest.iter().any(|arg| matches!(arg.literal(), Some("build" | "compose" | "buildx"))) =>
+        {
+            &["-f"]
+        }
+        "kubectl" | "oc" | "helm" | "docker-compose" => &["-f", "-k"],
         _ => &[],
     };
     let is_long = |text: &str| text.starts_with("--") && text.contains("file");
@@ -562,8 +680,7 @@ fn named_by_options<'a>(name: &str, rest: &'a [Arg]) -> Vec<&'a Arg> {
         pair[0].literal().is_some_and(|text| short.contains(&text) || is_long(text) && !text.contains('='))
     });
     let glued = rest.iter().filter(|arg| {
-        arg.literal().is_none()
-            && arg.prefix().split_once('=').is_some_and(|(option, value)| is_long(option) && value.is_empty())
+        arg.literal().is_none() && arg.prefix().split_once('=').is_some_and(|(option, _)| is_long(option))
     });
     pairs.map(|pair| &pair[1]).chain(glued).collect()
 }

@@ -2,7 +2,7 @@
 //! that another command hands to a shell, or in one with variables in it. What is found here is only asked about, so everything
 //! that might be meant counts.
 
-use pelton_shell::{Command, Part, Script, further_commands};
+use pelton_shell::{AssignmentKind, Command, DoubtKind, Part, Script, Unclear, further_commands};
 
 use super::HOLE;
 use super::arg::Arg;
@@ -10,6 +10,7 @@ use super::carried::{Carried, words_of};
 use super::decoded::{Output, input_of, inside_pipe, output_inside, words_become};
 use super::held::Held;
 use super::launch::{base_name, is_shell};
+use super::moves::{Move, moves};
 use super::passed::{text_said, texts_told};
 use super::removal::{Removal, removals};
 use super::renamed;
@@ -20,9 +21,19 @@ pub(super) struct Veiled {
     /// What that may take away.
     pub removals: Vec<Removal>,
     /// Texts that are run, as far as they can be worked out.
-    pub texts: Vec<String>,
+    pub texts: Vec<Run>,
+    /// Where it goes by a program that a variable names.
+    pub moves: Option<Move>,
     /// What the line makes of a text of its own so that only running it would tell.
     pub hides: Option<String>,
+}
+
+/// A text that is run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub text: String,
+    /// The shell of the line itself runs it: where that goes, what follows is.
+    pub in_place: bool,
 }
 
 /// What a command may run and take away besides what its words say.
@@ -42,25 +53,81 @@ pub(super) fn veiled(
         veiled.see(&inner, &words, script);
     }
     veiled.removals.extend(written_removals(command, args, script, held, carried));
+    if args.first().is_some_and(|name| name.literal().is_none()) {
+        veiled.moves = held.rounds(args).into_iter().find_map(|round| moves(&split(args, round)));
+    }
     veiled
 }
 
 impl Veiled {
     /// Adds what a shell gets from other programs.
     fn see(&mut self, command: &Command, args: &[Arg], script: &Script) {
+        let name = args.first().and_then(Arg::literal).map(base_name);
+        let in_place = matches!(name, Some("eval" | "source" | "." | "trap"));
         for (output, written) in texts_run(command, args, script) {
             match output {
-                // One that is too long to be read could say anything.
-                Output::Text(text) if pelton_shell::read(&text).is_err() => self.hides = Some(written),
-                Output::Text(text) => {
+                // A shell does not run any of it.
+                Output::Text(text) if is_cut_short(&text) => {}
+                // One that is too long to be read could say anything, and what becomes of a NUL is for shells to say.
+                Output::Text(text) if text.contains('\0') || pelton_shell::read(&text).is_err() => {
+                    self.hides = Some(written);
+                }
+                Output::Lines(text) if !lines_stand_alone(&text) => self.hides = Some(written),
+                Output::Text(text) | Output::Lines(text) => {
                     self.removals.extend(removals_in_text(&text));
-                    self.texts.push(text);
+                    self.texts.push(Run { text, in_place });
                 }
                 Output::Hidden => self.hides = Some(written),
                 Output::Elsewhere => {}
             }
         }
     }
+}
+
+/// Whether a shell finds no end of the one line that a text is: it reads all of a line before it runs any of it.
+fn is_cut_short(text: &str) -> bool {
+    let is_one_line = !text.trim_end_matches('\n').contains('\n') && !text.contains("<<");
+    is_one_line && matches!(pelton_shell::read(text), Err(Unclear::Unfinished(_)))
+}
+
+/// Whether each line of a text does what it does whichever of the others are run: then all of them together are what some of them may do.
+fn lines_stand_alone(text: &str) -> bool {
+    const CHANGING: &[&str] = &[
+        "cd",
+        "pushd",
+        "popd",
+        "set",
+        "shopt",
+        "export",
+        "declare",
+        "typeset",
+        "local",
+        "readonly",
+        "read",
+        "mapfile",
+        "readarray",
+        "alias",
+        "unalias",
+        "eval",
+        "source",
+        ".",
+        "unset",
+        "exec",
+        "enable",
+        "hash",
+        "umask",
+    ];
+    text.lines().all(|line| {
+        let Ok(script) = pelton_shell::read(line) else { return line.trim().is_empty() };
+        let stays = |command: &Command| {
+            let sets = command.words.is_empty() && !command.assignments.is_empty();
+            !sets && command.name().is_none_or(|name| !CHANGING.contains(&name))
+        };
+        !line.ends_with('\\')
+            && !line.contains("<<")
+            && script.doubts.iter().all(|doubt| doubt.kind != DoubtKind::FunctionDefinition)
+            && script.commands.iter().all(stays)
+    })
 }
 
 /// The texts that a shell gets from other programs: behind a pipe, from `<(…)`, and in words of `eval` and `sh -c`. With each what is
@@ -73,7 +140,7 @@ fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, S
         return vec![(Output::Text(text), written(rest))];
     }
     if known.is_some_and(|name| {
-        !is_shell && !matches!(name, "eval" | "source" | "." | "xargs" | "at" | "batch" | "parallel")
+        !is_shell && !matches!(name, "eval" | "source" | "." | "trap" | "xargs" | "at" | "batch" | "parallel")
     }) {
         return Vec::new();
     }
@@ -92,8 +159,14 @@ fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, S
     };
     let has_script = rest.iter().any(|arg| !arg.prefix().starts_with('-') && !arg.is_pipe());
     let is_fed = is_shell && !has_script || rest.iter().any(is_input);
-    if is_fed || known == Some("xargs") && runs_shell(rest) {
-        texts.push((input_of(command, script), "what comes through the pipe".to_owned()));
+    let through_pipe = || "what comes through the pipe".to_owned();
+    match (known, script_of_fed_shell(rest)) {
+        (Some("xargs"), Some((text, sign))) => {
+            texts.extend(filled_in(&text, sign, input_of(command, script)).map(|it| (it, through_pipe())));
+        }
+        (Some("xargs"), None) if runs_shell(rest) => texts.push((input_of(command, script), through_pipe())),
+        _ if is_fed && known != Some("trap") => texts.push((input_of(command, script), through_pipe())),
+        _ => {}
     }
     let targets = command.redirections.iter().filter(|it| it.kind.reads()).map(|it| it.target.text());
     let pipes = rest.iter().filter(|arg| arg.is_pipe()).map(|arg| arg.written.as_str()).chain(targets);
@@ -101,14 +174,24 @@ fn texts_run(command: &Command, args: &[Arg], script: &Script) -> Vec<(Output, S
         pipes.filter_map(|written| Some((output_inside(inside_pipe(written)?, script), written.to_owned()))),
     );
     // A word of a shell is run only where it is told to.
-    let is_told = |arg: &Arg| arg.prefix().starts_with('-') && arg.prefix().contains('c');
-    let runs_words = !is_shell || rest.iter().any(is_told);
+    let is_option = |arg: &Arg| arg.prefix().starts_with('-') && arg.prefix().contains('c');
+    let runs_words = !is_shell || rest.iter().any(is_option);
     // What stands beside that in a word is a part of the text.
     let is_made = |word: &&Arg| word.parts().len() > 1 && word.literal().is_none();
-    if known == Some("eval") && rest.iter().any(|word| is_made(&word)) {
+    // What a variable gets bit by bit, or is printed into it.
+    let is_gathered = |word: &Arg| {
+        word.parts().iter().any(|part| {
+            let Part::Parameter { name, .. } = part else { return false };
+            let assignments = script.commands.iter().flat_map(|command| &command.assignments);
+            let mut appended = assignments.filter(|it| it.kind == AssignmentKind::Append);
+            appended.any(|it| it.name == *name) || script.commands.iter().any(|it| prints_into(it, name))
+        })
+    };
+    if known == Some("eval") && rest.iter().any(|word| is_made(&word) || is_gathered(word)) {
         texts.push((words_become(rest, script), written(rest)));
     }
-    let made = rest.iter().filter(|_| runs_words && is_shell).filter(is_made);
+    let made = rest.iter().filter(|_| runs_words && (is_shell || known == Some("trap")));
+    let made = made.filter(|word| is_shell && is_made(word) || is_gathered(word));
     texts.extend(made.map(|word| (words_become(std::slice::from_ref(word), script), word.written.clone())));
     texts.extend(literal_text(known, is_shell, rest).map(|text| (Output::Text(text), written(rest))));
     for word in args.iter().filter(|_| runs_words) {
@@ -148,10 +231,6 @@ fn called_back(name: &str, rest: &[Arg]) -> Option<String> {
 
 /// The text of `sh -c` and `eval`, where it is as it stands. One that is given words of its own is judged with those.
 fn literal_text(known: Option<&str>, is_shell: bool, rest: &[Arg]) -> Option<String> {
-    let is_told = |arg: &Arg| {
-        let letters = arg.prefix().strip_prefix('-').unwrap_or_default();
-        letters.contains('c') && !letters.starts_with('-')
-    };
     let text = match known {
         Some("eval") => rest.iter().map(Arg::literal).collect::<Option<Vec<&str>>>()?.join(" "),
         _ if is_shell => {
@@ -180,6 +259,73 @@ fn values_said<'s>(name: &'s str, script: &'s Script) -> impl Iterator<Item = Ou
             && command.words.iter().skip(1).any(|word| word.literal() == Some(name))
     };
     said.chain(script.commands.iter().filter(reads).map(|command| input_of(command, script)))
+}
+
+/// Whether a `printf -v` gives this variable its value.
+fn prints_into(command: &Command, name: &str) -> bool {
+    let is_named =
+        |pair: &[&str]| pair[0] == "-v" && pair[1] == name || pair[0].strip_prefix("-v") == Some(name);
+    let words: Vec<&str> = command.words.iter().filter_map(|word| word.literal()).collect();
+    command.name() == Some("printf") && words.windows(2).any(is_named)
+}
+
+/// The text of the shell that `xargs` starts, if that has one of its own as it stands, and the sign in it for which lines of the input stand.
+/// What it is handed are words then; `None` if the text runs those.
+fn script_of_fed_shell(words: &[Arg]) -> Option<(String, Option<String>)> {
+    let at = words.iter().position(|word| word.literal().map(base_name).is_some_and(is_shell))?;
+    let text = literal_text(words[at].literal().map(base_name), true, &words[at + 1..]).or_else(|| {
+        let behind = words[at + 1..].iter().skip_while(|word| !is_told(word)).skip(1);
+        let text = behind.into_iter().find(|arg| !arg.prefix().starts_with('-'))?.literal()?;
+        (!runs_what_it_is_given(text)).then(|| text.to_owned())
+    })?;
+    let mut options = words[..at].iter().filter_map(Arg::literal);
+    let sign = options.find_map(|option| {
+        match option.strip_prefix("-I").or_else(|| option.strip_prefix("--replace=")) {
+            Some("") => Some(None),
+            Some(sign) => Some(Some(sign.to_owned())),
+            None if matches!(option, "-i" | "--replace") => Some(Some("{}".to_owned())),
+            None => None,
+        }
+    });
+    let sign = match sign {
+        Some(None) => options.next().map(str::to_owned),
+        sign => sign.flatten(),
+    };
+    Some((text, sign))
+}
+
+/// Whether a text for a shell may run a word that it is given.
+fn runs_what_it_is_given(text: &str) -> bool {
+    let Ok(script) = pelton_shell::read(text) else { return true };
+    let is_plain = |command: &Command| match command.words.first() {
+        Some(name) => name.literal().is_some_and(|name| {
+            let name = base_name(name);
+            !is_shell(name)
+                && further_commands(command).commands.is_empty()
+                && !matches!(name, "eval" | "source" | "." | "trap")
+        }),
+        None => true,
+    };
+    !script.commands.iter().all(is_plain)
+}
+
+/// A text with each line of an input in the place of a sign; nothing if the sign is not in it.
+fn filled_in(text: &str, sign: Option<String>, input: Output) -> impl Iterator<Item = Output> {
+    let sign = sign.filter(|sign| text.contains(sign.as_str()));
+    let outputs: Vec<Output> = match (sign, input) {
+        (None, _) => Vec::new(),
+        (Some(sign), Output::Text(lines) | Output::Lines(lines)) => {
+            lines.lines().map(|line| Output::Text(text.replace(&sign, line.trim_start()))).collect()
+        }
+        (Some(_), other) => vec![other],
+    };
+    outputs.into_iter()
+}
+
+/// Whether a word tells a shell that the next one is its text.
+fn is_told(arg: &Arg) -> bool {
+    let letters = arg.prefix().strip_prefix('-').unwrap_or_default();
+    letters.contains('c') && !letters.starts_with('-')
 }
 
 /// Whether `xargs` is told to start a shell.

@@ -49,7 +49,7 @@ fn steered_by(name: &str) -> &'static [&'static str] {
 /// What is looked at to say a version or how a program is called, if nothing else is asked.
 pub(super) fn look(name: &str, args: &[Arg]) -> Option<Look> {
     let is_asked = is_version(name, args) || is_help(name, args) || is_toolchain(name, args);
-    is_asked.then(|| Look { steered_by: steered_by(name), ..Look::nothing() })
+    is_asked.then(|| Look { steered_by: steered_by(name).to_vec(), ..Look::nothing() })
 }
 
 /// Programs that print how they are called and end. Others show it in a pager or a browser.
