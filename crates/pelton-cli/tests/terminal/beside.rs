@@ -283,35 +283,31 @@ fn a_directory_is_asked_about_before_a_session_goes_there() {
     }
 }
 
-/// What there is to say when a session opens again is said in it, and not past it: in a raw terminal each line would begin where the last one
-/// ended.
+/// What there is to say when a session opens again is said in it, and nothing is written past it.
 #[test]
 fn warnings_of_a_session_that_opens_again_stand_in_it() {
     let place = Place::new();
     fs::create_dir_all(place.work().join("broken/.claude")).unwrap();
     fs::write(place.work().join("broken/.claude/settings.json"), "{ broken").unwrap();
     let model = answering("", "Answered.");
-    let mut seat = Seat::at(&place, &model, ["one"]);
+    // Both would come out on the terminal; apart one sees who wrote what.
+    let mut command = place.shell("exec \"$PELTON\" one 2>past");
+    command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    let mut seat = Seat::with(command, 80, 24);
     seat.sees("Answered.");
     seat.rests();
-    let warnings = |seat: &Seat| {
-        let rows = seat.rows();
-        let rows: Vec<&String> = rows.iter().filter(|row| row.contains("warning: ")).collect();
-        assert!(rows.iter().all(|row| row.starts_with("warning: ")), "{rows:#?}");
-        rows.len()
-    };
     for (line, said, count) in [("/cd broken\r", "/broken now", 1), ("/branch\r", "this is a branch now", 2)]
     {
         seat.types(line);
         seat.sees(said);
-        seat.rests();
-        assert_eq!(warnings(&seat), count, "{line}: {}", seat.rows().join("\n"));
-        seat.types("more\r");
         // What came first may be above the screen by now.
-        seat.until("it goes on", |seat| {
-            seat.rows().iter().filter(|row| row.contains("Answered.")).count() > count
-        });
+        let told = |seat: &Seat, words: &str| seat.rows().iter().filter(|row| row.contains(words)).count();
+        seat.until("it is warned", |seat| told(seat, "warning: ") == count);
+        seat.types("more\r");
+        seat.until("it goes on", |seat| told(seat, "Answered.") > count);
         seat.rests();
+        assert_eq!(told(&seat, "warning: "), count, "{line}: {}", seat.rows().join("\n"));
+        assert_eq!(place.read("past"), "", "{line}");
     }
 }
 
