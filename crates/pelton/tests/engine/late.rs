@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use pelton::StartError;
 use pelton::command::Expansion;
 use pelton::permission::{Answer, Asker, Mode, Question, Questions};
-use pelton::{Engine, Event, LateAnswer, Options, Prompt, PromptBlock, Wait};
+use pelton::{Engine, Event, LateAnswer, MemorySources, Options, Prompt, PromptBlock, Wait};
 use pelton_testkit::{Script, text, thinking, tool};
 use serde_json::{Value, json};
 
@@ -232,20 +232,26 @@ async fn loop_E26_an_answer_may_come_after_the_conversation_went_on_without_it()
 #[tokio::test]
 async fn what_waits_for_the_prompt_is_told_beside_what_hooks_of_the_start_say() {
     let stage = Stage::new(once().reply([text("It ran.")])).await;
-    std::fs::create_dir(stage.path("below")).unwrap();
-    let mut first = stage.engine_with(|options| asks(options, false));
+    let keeps_notes = |options: &mut Options, dir: &str| {
+        options.memory = Some(MemorySources::project());
+        options.memory.as_mut().unwrap().notes_dir = Some(dir.into());
+    };
+    let mut first = stage.engine_with(|options| {
+        asks(options, false);
+        keeps_notes(options, "/notes/here");
+    });
     let (watch, file) = (first.watch(), first.transcript_file().unwrap());
     let mut events = first.submit(prompt("Do it."));
     pulling(&mut events, holds(|| is_asked(&watch.borrow()))).await;
     drop(events);
     drop(first);
     let mut options = options(&stage, &file, "toolu_late", Answer::allow());
-    options.cwd = stage.path("below");
+    keeps_notes(&mut options, "/notes/elsewhere");
     hook(&mut options, &on("SessionStart", &["echo 'it is Monday'"]));
     let mut engine = Engine::new(options).unwrap();
     Told(rest(&mut engine.submit(prompt("Go on."))).await).assert_completed();
     let said = text_of(&json!(last_user_blocks(&stage.request(2))));
-    for words in ["it is Monday", "working directory is now"] {
+    for words in ["it is Monday", "/notes/elsewhere"] {
         assert!(said.contains(words), "{words}: {said}");
     }
 }

@@ -27,27 +27,24 @@ pub(crate) struct Telling {
     by_line: bool,
     /// How often hooks were told.
     times: u32,
-    /// Words that came and were not told, by the blocks they came in.
+    /// Words that came and were not told; something else than words stands between each of them and the next.
     untold: VecDeque<Words>,
-    /// What comes next is another block than the last of them.
-    is_between: bool,
-    /// Something else than words came since the last of them.
-    is_apart: bool,
+    /// Words of the newest block came.
+    has_come: bool,
     running: Option<Running>,
 }
 
-/// A block of words, or what is left of it.
+/// A block of words, or what is left of it. Blocks of words that follow each other are one: a server parts a sentence where it names
+/// its source.
 #[derive(Default)]
 struct Words {
     text: String,
-    /// Something else stands in front of it than other words.
-    is_apart: bool,
     /// Part of it was told.
     has_begun: bool,
-    /// Nothing more comes of it: another block has begun.
+    /// Nothing more comes of it: something else has begun.
     is_over: bool,
-    /// It is recorded as it is.
-    is_whole: bool,
+    /// So many bytes of it are of blocks at their ends, and recorded.
+    whole_bytes: usize,
 }
 
 /// Words that hooks look at.
@@ -91,8 +88,7 @@ impl Live<'_> {
             by_line: self.options.displays_by_line,
             times: 0,
             untold: VecDeque::new(),
-            is_between: true,
-            is_apart: false,
+            has_come: false,
             running: None,
         }));
         self.events.send(Event::Display(Display::Asked)).await;
@@ -148,9 +144,11 @@ impl Live<'_> {
         if let Some(Running { said, ends_block, .. }) = telling.running.take() {
             self.show(Arc::clone(&said), said, ends_block).await;
         }
-        for words in telling.untold {
-            let is_said = words.has_begun || !words.text.trim().is_empty();
-            if is_said && (words.is_whole || what == Shows::All) {
+        for mut words in telling.untold {
+            if what == Shows::WholeBlocks {
+                words.text.truncate(words.whole_bytes);
+            }
+            if words.has_begun || !words.text.trim().is_empty() {
                 let said: Arc<str> = words.text.into();
                 self.show(Arc::clone(&said), said, true).await;
             }
@@ -161,13 +159,14 @@ impl Live<'_> {
 impl Telling {
     /// Another block of the answer begins.
     pub fn began(&mut self, block_type: &str) {
-        self.is_between = true;
-        self.is_apart |= block_type != "text";
+        self.has_come = false;
+        if block_type == "text" {
+            return;
+        }
         if let Some(last) = self.untold.back_mut() {
             last.is_over = true;
             if !last.has_begun && last.text.trim().is_empty() {
                 // Blank text is no part of the conversation.
-                self.is_apart |= last.is_apart;
                 self.untold.pop_back();
             }
         }
@@ -176,9 +175,9 @@ impl Telling {
 
     /// More of the answer came.
     pub fn came(&mut self, words: &str) {
-        if std::mem::take(&mut self.is_between) || self.untold.is_empty() {
-            let is_apart = std::mem::take(&mut self.is_apart);
-            self.untold.push_back(Words { is_apart, ..Words::default() });
+        self.has_come = true;
+        if self.untold.back().is_none_or(|last| last.is_over) {
+            self.untold.push_back(Words::default());
         }
         if let Some(last) = self.untold.back_mut() {
             last.text.push_str(words);
@@ -188,11 +187,11 @@ impl Telling {
 
     /// A block of words is at its end: these, in case they did not come one by one.
     pub fn completed(&mut self, words: &str) {
-        if self.is_between {
+        if !self.has_come {
             self.came(words);
         }
         if let Some(last) = self.untold.back_mut() {
-            last.is_whole = true;
+            last.whole_bytes = last.text.len();
         }
     }
 
@@ -212,6 +211,7 @@ impl Telling {
             return;
         }
         first.has_begun = true;
+        first.whole_bytes = first.whole_bytes.saturating_sub(end + 1);
         let rest = first.text.split_off(end + 1);
         let lines = std::mem::replace(&mut first.text, rest);
         self.tell(lines, Told::Lines);
@@ -221,7 +221,7 @@ impl Telling {
     fn tell_rest(&mut self) -> bool {
         let mut rest = String::new();
         for words in std::mem::take(&mut self.untold) {
-            if words.is_apart && !rest.is_empty() {
+            if !rest.is_empty() {
                 rest.push_str(BREAK);
             }
             rest.push_str(&words.text);
