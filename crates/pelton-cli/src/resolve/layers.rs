@@ -332,10 +332,13 @@ impl Files {
         as_written(&layers).plugins
     }
 
-    /// Where the project's files, and the user's own for the project, say that marketplaces are, by their names.
-    pub(super) fn marketplaces_named(&self) -> BTreeMap<String, String> {
-        let files = [(Source::Project, &self.project), (Source::Local, &self.local)];
-        let files = files.into_iter().filter(|(_, file)| !is_same(file, self.user.as_deref()));
+    /// Where the project's files, and the user's own for the project, say that marketplaces are, by their names. What is not among the
+    /// sources is not opened.
+    pub(super) fn marketplaces_named(&self, sources: &Sources) -> BTreeMap<String, String> {
+        let project = sources.project.then_some((Source::Project, &self.project));
+        let local = sources.local.then_some((Source::Local, &self.local));
+        let files = project.into_iter().chain(local);
+        let files = files.filter(|(_, file)| !is_same(file, self.user.as_deref()));
         let layers: Vec<Layer> =
             files.filter_map(|(source, file)| Layer::in_file(source, file, None)).collect();
         as_written(&layers).plugins.marketplaces
@@ -369,8 +372,10 @@ pub(super) struct Sources {
 }
 
 impl Sources {
+    pub(super) const ALL: Self = Self { user: true, project: true, local: true };
+
     pub(super) fn said(said: Option<&str>) -> Result<Self, Fail> {
-        let Some(said) = said else { return Ok(Self { user: true, project: true, local: true }) };
+        let Some(said) = said else { return Ok(Self::ALL) };
         let mut sources = Self { user: false, project: false, local: false };
         for name in said.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match name {

@@ -1,5 +1,6 @@
 //! Which plugins count: those of the command line, and those that settings switch on and that are on this machine.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -11,7 +12,7 @@ use pelton::{Options, normalised};
 use serde_json::{Map, Value, json};
 
 use super::env::Env;
-use super::layers::{Files, text_of};
+use super::layers::{Files, Sources, text_of};
 use super::repository::{Repository, is_same};
 use super::sessions::config_dir;
 use super::trust::Trust;
@@ -54,7 +55,10 @@ pub(super) fn plugins(
         found.add(read, &format!("{INLINE}[{nth}]"), Some(path));
     }
     if !super::alone(args, env) {
-        found.add_switched_on(&Lists { home: home.as_deref(), settings, cwd: project }, &data, env);
+        // A mistake among them is told where settings are read.
+        let sources = Sources::said(args.setting_sources.as_deref()).unwrap_or(Sources::ALL);
+        let lists = Lists { home: home.as_deref(), settings, cwd: project };
+        found.add_switched_on(&lists, &data, || Project::around(env, project, &sources));
     }
     found.whole(settings)
 }
@@ -65,7 +69,8 @@ pub(super) fn powers_in(env: &Env, dir: &Path) -> Vec<Power> {
     let data = home.as_ref().map_or_else(|| dir.join(".claude/plugins/data"), |home| home.join("data"));
     let settings = Files::around(env, dir).said_of_plugins();
     let mut found = Finding::default();
-    found.add_switched_on(&Lists { home: home.as_deref(), settings: &settings, cwd: dir }, &data, env);
+    let lists = Lists { home: home.as_deref(), settings: &settings, cwd: dir };
+    found.add_switched_on(&lists, &data, || Project::around(env, dir, &Sources::ALL));
     let (plugins, _) = found.whole(&settings);
     plugins.iter().filter(|plugin| plugin.is_of_project).flat_map(Plugin::powers).collect()
 }
@@ -101,14 +106,14 @@ struct Project {
 }
 
 impl Project {
-    fn around(env: &Env, dir: &Path) -> Self {
+    fn around(env: &Env, dir: &Path, sources: &Sources) -> Self {
         let real = |dir: PathBuf| dir.canonicalize().unwrap_or(dir);
         let (root, top) = match Repository::around(dir) {
             Some(repository) => (repository.root, repository.top),
             None => (dir.to_owned(), dir.to_owned()),
         };
         let copies = config_dir(env).and_then(|dir| dir.join("plugins").canonicalize().ok());
-        let named = Files::around(env, dir).marketplaces_named();
+        let named = Files::around(env, dir).marketplaces_named(sources);
         Self { root: real(root), top: real(top), named, copies }
     }
 
@@ -186,9 +191,9 @@ struct Finding {
 }
 
 impl Finding {
-    /// Adds those that settings switch on.
-    fn add_switched_on(&mut self, lists: &Lists<'_>, data: &Path, env: &Env) {
-        let project = Project::around(env, lists.cwd);
+    /// Adds those that settings switch on. Where there are none, nobody asks about the project.
+    fn add_switched_on(&mut self, lists: &Lists<'_>, data: &Path, project: impl FnOnce() -> Project) {
+        let project = LazyCell::new(project);
         for id in lists.settings.enabled.iter().filter(|(_, is_on)| **is_on).map(|(id, _)| id) {
             let Some((name, marketplace)) = id.split_once('@') else {
                 let problem = PluginProblem::new(

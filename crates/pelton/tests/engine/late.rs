@@ -243,6 +243,9 @@ async fn what_waits_for_the_prompt_is_told_beside_what_hooks_of_the_start_say() 
     let (watch, file) = (first.watch(), first.transcript_file().unwrap());
     let mut events = first.submit(prompt("Do it."));
     pulling(&mut events, holds(|| is_asked(&watch.borrow()))).await;
+    // What was sent is written down a moment later; without it, another front is made.
+    let is_noted = || std::fs::read_to_string(&file).is_ok_and(|record| record.contains("\"systemHash\""));
+    pulling(&mut events, holds(is_noted)).await;
     drop(events);
     drop(first);
     let mut options = options(&stage, &file, "toolu_late", Answer::allow());
