@@ -537,8 +537,9 @@ mod properties {
                 true => format!("{added}{separator}{line}"),
                 false => format!("{line}{separator}{added}"),
             };
-            // Behind `cd src &&` the others look for files elsewhere, where perhaps nothing is guarded.
-            let moves = in_front && added.starts_with("cd ") && separator.trim() == "&&";
+            // Behind `cd src &&` the others look for files elsewhere, where perhaps nothing is guarded; behind `cd src ||` nothing runs if
+            // that can be entered.
+            let moves = in_front && added.starts_with("cd ") && separator.trim() != "|";
             if before != Verdict::Allow && !moves {
                 prop_assert_ne!(verdict(&place, &case, &longer), Verdict::Allow, "{}", longer);
             }
