@@ -406,7 +406,7 @@ def test_a_session_goes_on_as_the_agent_it_worked_as(at):
     # Nobody describes it any more: that is told, once, and the session goes on.
     messages = asyncio.run(here.query("The third.", resume=session))
     told = [said["content"] for said in system(messages, "informational") if "'chief'" in said["content"]]
-    assert len(told) == 1 and "not there any more" in told[0]
+    assert len(told) == 1 and "which this run does not have" in told[0]
     assert "You lead." not in json.dumps(here.bodies()[-1].get("system")) and len(here.bodies()[-1]["tools"]) > 1
     # The line that names it is in nobody's way.
     (listed,) = [info for info in sdk.list_sessions(directory=str(here.work)) if info.session_id == session]
