@@ -422,7 +422,7 @@ fn a_command_in_the_background_that_ends_starts_a_turn() {
 fn now_ends_what_runs_and_next_is_read_with_the_results() {
     let script = Script::new()
         .reply([tool("Bash", json!({"command": "until test -e go; do sleep 0.05; done"}))])
-        .reply([tool("Bash", json!({"command": "sleep 100"}))])
+        .reply([tool("Bash", json!({"command": "touch began; sleep 100"}))])
         .reply([text("as you like")]);
     let (place, model) = (Place::new(), model(script));
     let mut talk = Talk::start(&place, &model, &["--allowedTools", "Bash"]);
@@ -436,6 +436,9 @@ fn now_ends_what_runs_and_next_is_read_with_the_results() {
     talk.until(|line| line["type"] == "assistant");
     let second = model.requests()[1].body["messages"].to_string();
     assert!(second.contains("By the way."), "{second}");
+    until("it runs", || place.work().join("began").exists());
+    // The answer that asked for it has ended, too.
+    std::thread::sleep(Duration::from_millis(200));
     talk.say(
         &json!({"type": "user", "priority": "now", "message": {"role": "user", "content": "Stop that."}}),
     );

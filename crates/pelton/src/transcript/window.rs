@@ -29,6 +29,10 @@ const BOUNDARIES_TRIED_MAX: usize = 8;
 /// Lines that are looked at for what is said of the session as a whole.
 const LINES_TRIED_MAX: usize = 64;
 
+/// How far before the window such lines are looked for. Who writes them does so with every prompt; records of others may have none, and
+/// be of any size.
+const SEARCHED_BACK_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// Reads what is needed to go on with a conversation: what was said since the newest summary, and what that kept. What was
 /// said before stays on the disk. A file without a summary is read whole.
 ///
@@ -263,8 +267,9 @@ impl Searched {
         mut before: u64,
         says: impl Fn(Loaded) -> Option<T>,
     ) -> io::Result<Option<T>> {
+        let since = before.saturating_sub(SEARCHED_BACK_BYTES_MAX);
         for _ in 0..LINES_TRIED_MAX {
-            let Some(place) = self.last(marked.as_bytes(), before)? else { return Ok(None) };
+            let Some(place) = self.last_since(since, marked.as_bytes(), before)? else { return Ok(None) };
             let (line_at, line) = self.line_around(place)?;
             let mut lines = Lines::default();
             lines.read(&line[..])?;
@@ -295,11 +300,16 @@ impl Searched {
 
     /// The last place before another where these bytes stand.
     fn last(&self, wanted: &[u8], before: u64) -> io::Result<Option<u64>> {
+        self.last_since(0, wanted, before)
+    }
+
+    /// The same, if it begins at a place or behind it.
+    fn last_since(&self, since: u64, wanted: &[u8], before: u64) -> io::Result<Option<u64>> {
         let finder = memmem::FinderRev::new(wanted);
         let mut block = vec![0; BLOCK_BYTES + wanted.len()];
         let mut end = before.min(self.bytes);
-        while end > 0 {
-            let from = end.saturating_sub(BLOCK_BYTES as u64);
+        while end > since {
+            let from = end.saturating_sub(BLOCK_BYTES as u64).max(since);
             // What stands on the edge of two blocks is seen with the earlier one.
             let upto = (end + wanted.len() as u64 - 1).min(before.min(self.bytes));
             let bytes = self.read_at(&mut block, from, upto)?;
