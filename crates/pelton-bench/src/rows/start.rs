@@ -105,7 +105,9 @@ fn processes_of_git(bench: &Bench, program: &Program, place: &Place) -> io::Resu
     let (real, written) = (real.display(), log.display());
     fs::write(
         &stand_in,
-        format!("#!/bin/sh\n'{real}' \"$@\"\ncode=$?\ntimes | tail -n 1 >>'{written}'\nexit $code\n"),
+        format!(
+            "#!/bin/sh\n'{real}' \"$@\"\ncode=$?\ntimes >'{written}'.$$\ntail -n 1 '{written}'.$$ >>'{written}'\nexit $code\n"
+        ),
     )?;
     fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755))?;
     let folders = std::iter::once(dir.path().to_owned()).chain(std::env::split_paths(&path));
@@ -113,7 +115,7 @@ fn processes_of_git(bench: &Bench, program: &Program, place: &Place) -> io::Resu
     bench.model.play(one_answer());
     let mut command = program.task(place, &bench.model.address(), Shown::Answer);
     bench.checked(program, measure::run(command.env("PATH", &path))?)?;
-    // Nobody who did not start it wrote anything.
+    // Nobody who did not start it wrote anything. (In a pipeline, `times` would tell of a shell that has no children.)
     let took = fs::read_to_string(&log).unwrap_or_default();
     Ok(took.lines().map(millis_of_times).sum())
 }
