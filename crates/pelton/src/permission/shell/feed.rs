@@ -337,8 +337,7 @@ fn names(args: &[Arg]) -> Option<Feed> {
             let has_names = match rest.first()?.literal()? {
                 "ls-files" => texts().all(|text| !text.starts_with('-') || LS_FILES.contains(&text)),
                 "diff" => {
-                    let is_known = |text: &str| DIFF.contains(&text) || text.starts_with("--diff-filter=");
-                    texts().all(|text| !text.starts_with('-') || is_known(text))
+                    texts().all(|text| DIFF.contains(&text) || text.starts_with("--diff-filter="))
                         && texts().any(|text| text == "--name-only")
                 }
                 "grep" => {
@@ -349,9 +348,7 @@ fn names(args: &[Arg]) -> Option<Feed> {
             };
             has_names.then_some(())?;
             let with_nul = rest.iter().any(|arg| arg.literal() == Some("-z"));
-            // What it compares are revisions, and all names begin at the top.
-            let named = if rest.first()?.literal()? == "diff" { Vec::new() } else { look.files };
-            let below = below_or_here(named);
+            let below = below_or_here(look.files);
             Some(Feed { with_nul, may_be_option: true, on_disk: false, ..Feed::below(below) })
         }
         "ls" => {
